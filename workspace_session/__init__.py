@@ -1,0 +1,171 @@
+"""A file-based workspace store for the conversations and state of AI agents."""
+
+from workspace_session.errors import (
+    BlockError,
+    DuplicateBlock,
+    InvalidCompaction,
+    InvalidId,
+    InvalidMessage,
+    MissingProvider,
+    NamespaceMismatch,
+    NoCompactionFunction,
+    NotAWorkspace,
+    NotSupported,
+    RuleBroken,
+    SearchNotSupported,
+    SessionDeleted,
+    SessionError,
+    SessionExists,
+    SessionInUse,
+    SharedPromptStore,
+    StateConflict,
+    StateCorrupt,
+    StateLoadFailed,
+    StateNotSerializable,
+    StateUnmergeable,
+    UnknownMessage,
+    UnknownParent,
+    UnknownSession,
+    UnsafePath,
+    WorkspaceBusy,
+    WorkspaceError,
+)
+from workspace_session.files.follow import (
+    EntriesAdded,
+    SessionRemoved,
+    SessionReplaced,
+    WorkspaceEvent,
+)
+from workspace_session.files.session_tree import SessionTree
+from workspace_session.files.state import (
+    ABSENT,
+    JsonSession,
+    PydanticModule,
+    Versioned,
+    WorkspaceSession,
+)
+from workspace_session.files.trash import Trashed
+from workspace_session.files.verify import Problem
+from workspace_session.files.watch import AsyncEvents, Events, Watch
+from workspace_session.model.entries import Entry, Message
+from workspace_session.model.hits import SearchHit, SearchHits
+from workspace_session.model.info import SessionInfo
+from workspace_session.model.placing import LATEST, Appended
+from workspace_session.model.tokens import estimate_message_tokens, estimate_tokens
+from workspace_session.session.check import check_provider
+from workspace_session.session.manager import SessionManager
+from workspace_session.session.protocols import SessionProvider, SessionStore
+from workspace_session.session.session import Session
+from workspace_session.session.shapes import apply_overlays
+from workspace_session.session.skill_files import FileSkillProvider
+from workspace_session.session.skill_objects import ObjectSkillProvider
+from workspace_session.session.summaries import absorbed_summaries, create_compact_function
+from workspace_session.session.tool import Tool
+from workspace_session.session.tool_parts import (
+    align_backward,
+    align_forward,
+    sanitize_tool_pairs,
+)
+from workspace_session.session.values import (
+    AppendResult,
+    CompactContext,
+    Compaction,
+    CompactResult,
+    ContextBlock,
+    RecentHistory,
+    RowStat,
+    SessionEvent,
+    TokenCountInput,
+    is_compaction_message,
+)
+from workspace_session.stores.files import AgentSessionProvider
+from workspace_session.stores.memory import MemoryStore
+from workspace_session.stores.snapshots import AgentContextProvider, AgentSearchProvider
+from workspace_session.workspace import AgentWorkspace, Workspace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ABSENT",
+    "LATEST",
+    "AgentContextProvider",
+    "AgentSearchProvider",
+    "AgentSessionProvider",
+    "AgentWorkspace",
+    "AppendResult",
+    "Appended",
+    "AsyncEvents",
+    "BlockError",
+    "CompactContext",
+    "CompactResult",
+    "Compaction",
+    "ContextBlock",
+    "DuplicateBlock",
+    "EntriesAdded",
+    "Entry",
+    "Events",
+    "FileSkillProvider",
+    "InvalidCompaction",
+    "InvalidId",
+    "InvalidMessage",
+    "JsonSession",
+    "MemoryStore",
+    "Message",
+    "MissingProvider",
+    "NamespaceMismatch",
+    "NoCompactionFunction",
+    "NotAWorkspace",
+    "NotSupported",
+    "ObjectSkillProvider",
+    "Problem",
+    "PydanticModule",
+    "RecentHistory",
+    "RowStat",
+    "RuleBroken",
+    "SearchHit",
+    "SearchHits",
+    "SearchNotSupported",
+    "Session",
+    "SessionDeleted",
+    "SessionError",
+    "SessionEvent",
+    "SessionExists",
+    "SessionInUse",
+    "SessionInfo",
+    "SessionManager",
+    "SessionProvider",
+    "SessionRemoved",
+    "SessionReplaced",
+    "SessionStore",
+    "SessionTree",
+    "SharedPromptStore",
+    "StateConflict",
+    "StateCorrupt",
+    "StateLoadFailed",
+    "StateNotSerializable",
+    "StateUnmergeable",
+    "TokenCountInput",
+    "Tool",
+    "Trashed",
+    "UnknownMessage",
+    "UnknownParent",
+    "UnknownSession",
+    "UnsafePath",
+    "Versioned",
+    "Watch",
+    "Workspace",
+    "WorkspaceBusy",
+    "WorkspaceError",
+    "WorkspaceEvent",
+    "WorkspaceSession",
+    "absorbed_summaries",
+    "align_backward",
+    "align_forward",
+    "apply_overlays",
+    "check_provider",
+    "create_compact_function",
+    "estimate_message_tokens",
+    "estimate_tokens",
+    "is_compaction_message",
+    "sanitize_tool_pairs",
+]

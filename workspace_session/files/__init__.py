@@ -1,0 +1,1 @@
+"""Where sessions live: plain files, appended under locks, replaced atomically."""

@@ -1,0 +1,195 @@
+"""`sessions.json`: what lists show, derived from the sessions' own files.
+
+It may lag and never leads: a session counts as stale when the size of its log is not the one that was
+written down, and only stale sessions are read again. Deleting the file loses nothing. Members that
+this version does not know, of the root or of a session, survive every update.
+
+Appending marks a session as changed and costs nothing more; the marks are written together, seldom.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from workspace_session.errors import SessionDeleted, WorkspaceBusy, WorkspaceError
+from workspace_session.files.atomic import make_directories, set_aside_corrupt, write_atomic
+from workspace_session.files.layout import AgentPlace
+from workspace_session.files.locks import lock_at
+from workspace_session.files.session_tree import SessionTree
+from workspace_session.model.canonical import document, parse
+from workspace_session.model.info import KNOWN_MEMBERS
+
+logger = logging.getLogger("workspace_session")
+
+VERSION = 1
+_SECONDS_BETWEEN_WRITES = 2.0
+_SHARE_OF_TIME = 100  # writing marks takes at most a hundredth of the time
+
+Members = dict[str, dict[str, Any]]
+
+
+class SessionIndex:
+    """The index of one agent's sessions."""
+
+    def __init__(
+        self, place: AgentPlace, open_tree: Callable[[str], SessionTree], *, durable: bool
+    ) -> None:
+        self._place = place
+        self._open_tree = open_tree
+        self._durable = durable
+        self._lock = lock_at(place.index_lock, shown=place.layout.shown(place.index))
+        self.latest = ""  # no touch of any session may be older than one that is written down
+        self._touched: dict[str, SessionTree] = {}
+        self._next_write = 0.0
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def catch_up(self) -> Members:
+        """The members of all sessions, those that changed derived anew and written down."""
+        known = self._read()
+        times = [str(member.get("updatedAt") or "") for member in known.values()]
+        self.latest = max(self.latest, *times, "")
+        sizes = self._log_sizes()
+        stale = [
+            session_id
+            for session_id, size in sizes.items()
+            if known.get(session_id, {}).get("logBytes") != size
+        ]
+        gone = known.keys() - sizes.keys()
+        if not stale and not gone and (self._place.index.exists() or not sizes):
+            return known
+        return self._merge(self._derive(stale), gone)
+
+    def rebuild(self) -> Members:
+        """The members of all sessions, every one derived anew and written down."""
+        sizes = self._log_sizes()
+        return self._merge(self._derive(sizes), self._read().keys() - sizes.keys())
+
+    def stale_sessions(self) -> list[str]:
+        """The sessions whose member is missing, out of date or of no use, changing nothing."""
+        try:
+            known = _members(parse(self._place.index.read_bytes()))
+        except (FileNotFoundError, ValueError):
+            known = {}
+        sizes = self._log_sizes()
+        differs = {name for name in sizes if known.get(name, {}).get("logBytes") != sizes[name]}
+        return sorted(differs | (known.keys() - sizes.keys()))
+
+    def _log_sizes(self) -> dict[str, int]:
+        sizes = {}
+        for session_id in self._place.session_ids():
+            try:
+                sizes[session_id] = os.stat(self._place.log(session_id)).st_size  # noqa: PTH116 (speed)
+            except FileNotFoundError:
+                sizes[session_id] = 0  # lost; the working set still tells
+        return sizes
+
+    def _derive(self, session_ids: Iterable[str]) -> Members:
+        members: Members = {}
+        for session_id in session_ids:
+            try:
+                tree = self._open_tree(session_id)
+                if tree.header() is not None or len(tree):  # else nothing in its files counts
+                    members[session_id] = tree.member()
+            except WorkspaceError as error:  # `verify` names it; the others are still listed
+                logger.warning("session %r is left out of the index: %s", session_id, error)
+        return members
+
+    def _read(self) -> Members:
+        try:
+            return _members(parse(self._place.index.read_bytes()))
+        except (FileNotFoundError, ValueError):
+            return {}
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def touch(self, tree: SessionTree) -> None:
+        """A session has changed; that is written down soon, together with others."""
+        if not self._touched and not self._next_write:
+            self._next_write = time.monotonic() + _SECONDS_BETWEEN_WRITES
+        self.latest = max(self.latest, tree.latest)
+        self._touched[tree.id] = tree
+        if time.monotonic() >= self._next_write:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write down what was touched. A failure is logged: the index may lag, writes may not fail."""
+        started = time.monotonic()
+        touched, self._touched = self._touched, {}
+        try:
+            members = _members_of(touched.values())
+            if members:
+                self._merge(members, ())
+        except WorkspaceBusy:
+            self._touched = {**touched, **self._touched}  # next time
+        except (OSError, WorkspaceError) as error:
+            logger.warning("the index of agent %r lags: %s", self._place.agent_id, error)
+        ended = time.monotonic()
+        pause = max(_SECONDS_BETWEEN_WRITES, _SHARE_OF_TIME * (ended - started))
+        self._next_write = ended + pause
+
+    def put(self, session_id: str) -> dict[str, Any]:
+        """Derive one session's member now and write it down."""
+        member = self._open_tree(session_id).member()
+        return self._merge({session_id: member}, ())[session_id]
+
+    def remove(self, session_id: str) -> None:
+        """A session is gone."""
+        self._touched.pop(session_id, None)
+        if self._place.index.exists():
+            self._merge({}, (session_id,))
+
+    def _merge(self, derived: Mapping[str, dict[str, Any]], gone: Iterable[str]) -> Members:
+        make_directories(self._place.sessions, sync=self._durable)
+        with self._lock.held():
+            root = self._read_or_set_aside()
+            before = document(root) if self._place.index.exists() else b""
+            sessions: Members = root["sessions"]
+            for session_id, member in derived.items():
+                unknown = _unknown(sessions.get(session_id))
+                sessions[session_id] = {**unknown, **member}
+            for session_id in gone:
+                sessions.pop(session_id, None)
+            after = document(root)
+            if after != before:
+                write_atomic(self._place.index, after, sync=False)
+        return sessions
+
+    def _read_or_set_aside(self) -> dict[str, Any]:
+        new: dict[str, Any] = {"sessions": {}, "version": VERSION}
+        try:
+            root = parse(self._place.index.read_bytes())
+            _members(root)
+        except FileNotFoundError:
+            return new
+        except ValueError as error:
+            aside = set_aside_corrupt(self._place.index)
+            logger.warning("sessions.json cannot be read (%s), kept as %s", error, aside.name)
+            return new
+        found: dict[str, Any] = {**new, **root, "sessions": _members(root)}
+        return found
+
+
+def _members(root: object) -> Members:
+    if not isinstance(root, dict) or not isinstance(root.get("sessions"), dict):
+        raise ValueError("it holds no sessions")
+    return {name: found for name, found in root["sessions"].items() if isinstance(found, dict)}
+
+
+def _members_of(trees: Iterable[SessionTree]) -> Members:
+    members: Members = {}
+    for tree in trees:
+        with suppress(SessionDeleted):  # then there is nothing to write down
+            members[tree.id] = tree.member()
+    return members
+
+
+def _unknown(member: object) -> dict[str, Any]:
+    if not isinstance(member, dict):
+        return {}
+    return {name: value for name, value in member.items() if name not in KNOWN_MEMBERS}

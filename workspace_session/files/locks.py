@@ -1,0 +1,159 @@
+"""Locks between processes, and between the threads of one.
+
+One lock file guards one thing. Inside a process all users of a lock file share one `threading` lock
+in front of it, so that threads queue without polling and only one of them at a time asks `filelock`.
+A lock is held for milliseconds, never across somebody else's code; waiting is bounded and ends in
+`WorkspaceBusy`. Lock files are never deleted: deleting one lets two holders in.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from filelock import lock_descriptor, unlock_descriptor
+
+from workspace_session.errors import WorkspaceBusy
+from workspace_session.files.atomic import file_mode, make_directories
+
+WAIT_SECONDS = 30.0
+_POLL_SECONDS = 0.001
+
+_registry: WeakValueDictionary[str, PathLock] = WeakValueDictionary()
+_registry_mutex = threading.Lock()
+
+
+_waiting = threading.local()
+
+
+@contextmanager
+def no_waiting() -> Iterator[None]:
+    """In this thread, a lock that somebody else holds raises `WorkspaceBusy` at once."""
+    before = getattr(_waiting, "forbidden", False)
+    _waiting.forbidden = True
+    try:
+        yield
+    finally:
+        _waiting.forbidden = before
+
+
+class PathLock:
+    """The lock of one lock file, shared by the whole process; a thread may enter it again."""
+
+    def __init__(self, path: Path, shown: str) -> None:
+        self.path = path
+        self.shown = shown  # how errors name it: below the root
+        self._mutex = threading.RLock()
+        self._depth = 0
+        self._descriptor = -1
+
+    @contextmanager
+    def held(self, timeout: float = WAIT_SECONDS) -> Iterator[None]:
+        """Hold the lock for the length of a `with` block."""
+        self.acquire(timeout)
+        try:
+            yield
+        finally:
+            self.release()
+
+    def acquire(self, timeout: float = WAIT_SECONDS) -> None:
+        """Take the lock, or raise `WorkspaceBusy` when it was not had in time."""
+        if getattr(_waiting, "forbidden", False):
+            timeout = 0.0
+        started = time.monotonic()
+        if not self._mutex.acquire(timeout=timeout):
+            raise WorkspaceBusy(self.shown, "another thread of this process", timeout)
+        try:
+            if self._depth == 0:
+                self._descriptor = self._locked_file(started + timeout, timeout)
+            self._depth += 1
+        except BaseException:
+            self._mutex.release()
+            raise
+
+    def release(self) -> None:
+        """Give the lock back."""
+        self._depth -= 1
+        try:
+            if self._depth == 0:
+                unlock_descriptor(self._descriptor)
+                os.close(self._descriptor)
+        finally:
+            self._mutex.release()
+
+    def _locked_file(self, deadline: float, timeout: float) -> int:
+        """The lock file, open and locked.
+
+        filelock's own `FileLock` resolves the path anew each time, which takes ten times as long as
+        all the rest; both contend for the same lock.
+        """
+        while True:
+            descriptor = self._open()
+            try:
+                while not lock_descriptor(descriptor, blocking=False):
+                    if time.monotonic() >= deadline:
+                        raise WorkspaceBusy(self.shown, _holder_of(self.path), timeout)
+                    time.sleep(_POLL_SECONDS)
+                if os.fstat(descriptor).st_nlink:
+                    return descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)  # removed by somebody while we waited: others use a new one
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT
+        try:
+            return os.open(self.path, flags, file_mode())
+        except FileNotFoundError:
+            make_directories(self.path.parent, sync=False)
+            return os.open(self.path, flags, file_mode())
+
+    def _forget_other_threads(self) -> None:
+        """In a forked child: the threads that held or awaited this lock do not exist here."""
+        if self._depth:
+            os.close(self._descriptor)  # not unlocked: the parent still holds it
+        self._mutex = threading.RLock()
+        self._depth = 0
+        self._descriptor = -1
+
+
+def lock_at(path: Path, *, shown: str | None = None) -> PathLock:
+    """The process-wide lock of a lock file; its directory is made when it is first taken."""
+    key = os.fspath(path)
+    with _registry_mutex:
+        lock = _registry.get(key)
+        if lock is None:
+            lock = _registry[key] = PathLock(path, shown or path.name)
+        return lock
+
+
+def _holder_of(path: Path) -> str:
+    """Who holds the lock, as far as the kernel tells: read only when waiting has failed."""
+    try:
+        inode = path.stat().st_ino
+        table = Path("/proc/locks").read_text("ascii", "replace")
+    except OSError:
+        return "another process"
+    for line in table.splitlines():
+        fields = line.split()
+        # 1: FLOCK ADVISORY WRITE <pid> <major>:<minor>:<inode> 0 EOF
+        if len(fields) >= 6 and fields[5].rpartition(":")[2] == str(inode) and fields[4] != "0":
+            return f"process {fields[4]}"
+    return "another process"
+
+
+def _after_fork_in_child() -> None:
+    global _registry_mutex
+    _registry_mutex = threading.Lock()
+    for lock in list(_registry.values()):
+        lock._forget_other_threads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,118 @@
+"""A session that is on no disk: the same as its files would be, for as long as the process lives.
+
+Handles share one `MemoryLog` as they would share a file. There is no working set to trim: the log is
+already in memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from workspace_session.errors import SessionDeleted
+from workspace_session.files.jsonl import parse_lines
+from workspace_session.files.session_files import Loaded, SessionFiles
+from workspace_session.model.entries import Entry
+
+
+@dataclass(slots=True)
+class MemoryLog:
+    """What the log of one session would hold."""
+
+    data: bytearray = field(default_factory=bytearray)
+    deleted: str | None = None  # the session it was of; one made anew has a log of its own
+    mutex: threading.RLock = field(default_factory=threading.RLock)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the session's lock."""
+        with self.mutex:
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """Whose a session is."""
+
+    agent_id: str
+    namespace: tuple[str, ...] = ()
+
+    def refuse_twins(self, session_id: str) -> None:
+        """Ids that differ only in case are no trouble here."""
+
+
+class MemoryFiles(SessionFiles):
+    """One handle's view of a log in memory."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._shared = log
+        self.forget()
+
+    def forget(self) -> None:
+        self.ragged = self.log_lost = self.take_last_line = False
+        self.cut: list[str] = []
+        self._end = self._before = 0
+
+    @property
+    def identity(self) -> object:
+        return id(self._shared)
+
+    def exist(self) -> bool:
+        return bool(self._shared.data)
+
+    @property
+    def log_size(self) -> int:
+        return len(self._shared.data)
+
+    @property
+    def tree_size(self) -> int:
+        return 0
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def load(self, *, from_log: bool = False) -> Loaded:  # noqa: ARG002 (there is only the log)
+        self.forget()
+        return Loaded(later=self.changes(locked=False) or [])
+
+    def read_log(self) -> list[Entry] | None:
+        return self.load().later
+
+    def changes(self, *, locked: bool) -> list[Entry] | None:  # noqa: ARG002 (one reader, one truth)
+        with self._shared.mutex:
+            if self._shared.deleted is not None:
+                raise SessionDeleted(self._shared.deleted)
+            if len(self._shared.data) < self._end:
+                return None  # undone by another handle
+            data = bytes(self._shared.data[self._end :])
+            self._end += len(data)
+        return parse_lines(data).entries
+
+    def newest_first(self) -> Iterator[Entry] | None:
+        return None
+
+    def remember_order(self) -> None:
+        pass
+
+    # -- writing, under the lock -------------------------------------------------------------------
+
+    def append_log(self, data: bytes) -> None:
+        self._before = len(self._shared.data)
+        self._shared.data += data
+        self._end = len(self._shared.data)
+
+    def ends_in_a_whole_line(self) -> bool:
+        return False
+
+    def undo_log(self) -> None:
+        del self._shared.data[self._before :]
+
+    def append_tree(self, data: bytes) -> None:
+        pass
+
+    def replace_tree(self, data: bytes) -> None:  # noqa: ARG002
+        self.ragged = False
+
+    def restore_log(self, data: bytes) -> None:  # noqa: ARG002
+        raise AssertionError("a log in memory is never lost")

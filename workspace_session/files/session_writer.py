@@ -1,0 +1,203 @@
+"""Writing to a session: one pass under its lock, the log first.
+
+Read what others added, check and place, the log, the working set. What is refused has written nothing;
+what returned is in the log. When a step fails, the log is taken back to where it was and memory is
+forgotten: the files alone tell what happened.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+from workspace_session.files.jsonl import joined
+from workspace_session.files.session_files import SessionFiles
+from workspace_session.files.session_view import Place, Search, SessionView
+from workspace_session.model.clock import stamps
+from workspace_session.model.entries import Abort, Clear, Compaction, Delete, Entry, Header
+from workspace_session.model.lines import FORMAT_VERSION, compose
+from workspace_session.model.tree import NeedsLog, Tree
+from workspace_session.model.trim import plan
+
+logger = logging.getLogger("workspace_session")
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Entry)
+# What an operation wants written, and what it returns; `after` is the time that must be exceeded.
+Make = Callable[[Tree, str], tuple[Sequence[Entry], T]]
+
+
+class Lock(Protocol):
+    """What keeps the writers of a session apart."""
+
+    def held(self) -> AbstractContextManager[None]: ...
+
+
+class SessionWriter(SessionView):
+    """A session that can be written to; what there is to write, a subclass says."""
+
+    def __init__(
+        self,
+        place: Place,
+        session_id: str,
+        files: SessionFiles,
+        lock: Lock,
+        *,
+        on_change: Callable[[Any], None] | None = None,
+        floor: Callable[[], str] | None = None,
+        search: Search | None = None,
+    ) -> None:
+        super().__init__(place, session_id, files, search=search)
+        self._lock = lock
+        self._on_change = on_change
+        self._floor = floor  # a time that new entries must exceed, whatever this session holds
+
+    # -- the working set ---------------------------------------------------------------------------
+
+    def trim(self) -> int:
+        """Leave out of the working set what no reader can see; returns the bytes that saved."""
+        with self._mutex, self._lock.held():
+            self._current(locked=True)
+            self._restore_lost_log()  # or what is left out would be nowhere
+            return self._replace_if_smaller(than=self._files.tree_size)
+
+    def rebuild(self) -> None:
+        """Make the working set anew from the log, and a log that was lost from the working set.
+
+        The whole log is read, so that also batches are set aside that a merge has brought in unfinished.
+        """
+        with self._mutex, self._lock.held():
+            if not self.exists():
+                return
+            self._current_for_writing()
+            self._restore_lost_log()
+            tree = self._load(from_log=True)
+            due = self._due(tree, tree.newest[0])
+            if due or self._files.take_last_line:
+                self._commit(due)
+            else:
+                self._files.replace_tree(rendered(tree))
+            self._replace_if_smaller(than=self._files.tree_size // 2)
+
+    def _restore_lost_log(self) -> None:
+        if self._files.log_lost:
+            self._files.restore_log(rendered(self._working))
+            self._load()
+
+    def _replace_if_smaller(self, *, than: int) -> int:
+        found = self._answer(plan)
+        before = self._files.tree_size
+        if not found.kept or found.size >= than:
+            return 0
+        self._files.replace_tree(joined([*found.kept, found.trim]))
+        self._working, self._full = Tree.of(found.kept, found.trim), None
+        self._logged_ids = None  # what was appended since they were read is left out now
+        return before - self._files.tree_size
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def _write(self, make: Make[T]) -> T:
+        with self._mutex, self._lock.held():
+            tree = self._current_for_writing()  # what other writers added
+            after = max(tree.newest[0], self._floor() if self._floor else "")
+            first = self._due(tree, after)
+            after = first[-1].timestamp if first else after
+            entries, result = self._answer(lambda tree: make(tree, after))  # changes nothing
+            if entries:
+                if isinstance(entries[0], Header):
+                    first = [entry for entry in first if not isinstance(entry, Header)]
+                self._commit([*first, *entries])
+            elif self._files.take_last_line:
+                self._commit([])  # what was answered rests on a line that others do not see yet
+        if entries and self._on_change is not None:
+            self._on_change(self)
+        return result
+
+    def _current_for_writing(self) -> Tree:
+        tree = self._current(locked=True)
+        if self._files.ends_in_a_whole_line():
+            self._files.take_last_line = True
+            tree = self._load()
+        return tree
+
+    def _commit(self, entries: Sequence[Entry]) -> None:
+        try:
+            if self._files.log_lost:
+                self._files.restore_log(rendered(self._working))
+            data = joined(entries)
+            self._files.append_log(data)  # the truth
+            try:
+                self._follow(entries, data)  # what the model sees
+            except BaseException:
+                self._files.undo_log()
+                raise
+        except BaseException:
+            self._forget()
+            raise
+        if not entries:
+            return
+        if isinstance(entries[0], Header):
+            self._headers.add(entries[0].timestamp)
+        copied = len(entries) > 2 and isinstance(entries[0], Header)  # a fork may bring overlays
+        if copied or isinstance(entries[-1], Compaction | Clear | Delete):
+            self._trim_when_mostly_hidden()
+
+    def _follow(self, entries: Sequence[Entry], data: bytes) -> None:
+        """Let memory and the working set follow the log."""
+        assert self._working is not None
+        if self._full is not None:
+            self._full.add(entries)
+        try:
+            self._working.add(entries)
+        except NeedsLog:  # they speak of what was trimmed: the working set needs that again
+            found = plan(self._whole())
+            self._working, self._full = Tree.of(found.kept, found.trim), None
+            self._files.ragged = True
+        if self._files.ragged:
+            self._files.replace_tree(rendered(self._working))
+        else:
+            self._files.append_tree(data)
+
+    def _trim_when_mostly_hidden(self) -> None:
+        try:
+            self._replace_if_smaller(than=self._files.tree_size // 2)
+        except OSError as error:  # what was written stands; a long working set is only slow
+            logger.warning("could not trim session %r: %s", self.id, error)
+            self._forget()
+
+    def _due(self, tree: Tree, after: str) -> list[Entry]:
+        """What has to be written before anything else: a header, the end of an unfinished batch."""
+        due: list[Entry] = []
+        if not tree.headers:
+            self.place.refuse_twins(self.id)
+            due.append(self._header(after, None))
+        for batch_id in self._files.cut:
+            after = due[-1].timestamp if due else after
+            due.append(self._entry(Abort, after, batch_id=batch_id))
+        return due
+
+    def _header(self, after: str, parent_session: str | None) -> Header:
+        return compose(
+            Header,
+            id=self.id,
+            timestamp=stamps(1, after)[0][0],
+            version=FORMAT_VERSION,
+            agent=self.place.agent_id,
+            parent_session=parent_session,
+        )
+
+    @staticmethod
+    def _entry(kind: type[E], after: str, **fields: Any) -> E:
+        timestamp, fresh_id = stamps(1, after)[0]
+        return compose(kind, id=fresh_id, timestamp=timestamp, **fields)
+
+
+def rendered(tree: Tree | None) -> bytes:
+    """A working set as a file holds it."""
+    assert tree is not None
+    if tree.trim is None:
+        return joined(tree.entries)
+    kept = [entry for entry in tree.entries if entry.key <= tree.trim.end]
+    return joined([*kept, tree.trim, *tree.entries[len(kept) :]])

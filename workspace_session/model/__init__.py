@@ -1,0 +1,1 @@
+"""What a session is: entries, messages, the tree they form. Pure values and functions, no I/O."""

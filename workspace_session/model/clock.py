@@ -1,0 +1,85 @@
+"""Times and ids: each new entry sorts after everything its writer has seen.
+
+A hybrid logical clock: the wall clock where it has moved on, else the greatest known time plus one
+microsecond. All times have one fixed width, so comparing the texts compares the times. An id holds
+its time, so that ids sort too, and 80 random bits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from datetime import UTC, datetime, timedelta
+
+from workspace_session.errors import InvalidMessage
+
+_FIXED = re.compile(
+    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"
+).fullmatch
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_LAST = (datetime.fromisoformat("9999-12-31T23:59:59+00:00") - _EPOCH) // _MICROSECOND
+_END_OF_TIME = "9999-12-31T23:59:59"  # nothing could sort after an entry of the last second
+
+
+Stamp = tuple[str, str]
+"""The time of a new entry, and an id that no other entry has."""
+
+
+def stamps(count: int, after: str) -> list[Stamp]:
+    """Times and ids for new entries, each later than the one before, all of them than `after`.
+
+    They share their random bits: the time alone tells the ids of one call apart.
+    """
+    first = time.time_ns() // 1000
+    if after:
+        first = max(first, micros_of(after) + 1)
+        if first + count >= _LAST:
+            raise InvalidMessage(f"nothing can come after an entry dated {after}")
+    random = os.urandom(10).hex()
+    result: list[Stamp] = []
+    while count > 0:
+        seconds, fraction = divmod(first, 1_000_000)
+        this_second = min(count, 1_000_000 - fraction)
+        prefix = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+        result += [
+            (f"{prefix}.{fraction + offset:06d}Z", f"{first + offset:013x}{random}")
+            for offset in range(this_second)
+        ]
+        first, count = first + this_second, count - this_second
+    return result
+
+
+def micros_of(timestamp: str) -> int:
+    """Microseconds since 1970 of a time in the fixed form."""
+    return (datetime.fromisoformat(timestamp) - _EPOCH) // _MICROSECOND
+
+
+def just_before(timestamp: str) -> str:
+    """The microsecond before a time."""
+    return format_time(datetime.fromisoformat(timestamp) - _MICROSECOND)
+
+
+def format_time(moment: datetime) -> str:
+    """The one way a time is written: UTC, microseconds, `Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+
+
+def is_fixed_time(text: str) -> bool:
+    """Whether a text is a time just as we write it; this runs for every line of every file."""
+    if not _FIXED(text) or text.startswith(_END_OF_TIME):
+        return False
+    return text[8:10] <= "28" or normal_time(text) == text  # only the last days need a calendar
+
+
+def normal_time(text: object) -> str | None:
+    """A stored time in the fixed form, or None if it is none; other ISO forms are understood."""
+    if not isinstance(text, str) or text.startswith(_END_OF_TIME):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return format_time(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        return None

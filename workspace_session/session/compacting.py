@@ -1,0 +1,212 @@
+"""The part of a session that keeps it short: estimates, status, compaction by hand and by itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from workspace_session.errors import InvalidCompaction, NoCompactionFunction
+from workspace_session.session.builder import logger
+from workspace_session.session.calling import call
+from workspace_session.session.compactor import FunctionFailed, compact_once
+from workspace_session.session.context_api import SessionContext
+from workspace_session.session.estimates import session_tokens
+from workspace_session.session.flights import fly
+from workspace_session.session.shapes import Shown, as_messages, overlaid
+from workspace_session.session.values import Compaction, CompactResult
+
+
+class SessionCompaction(SessionContext):
+    """Overlays, and when to make them."""
+
+    _warned = False  # that nothing could be compacted
+
+    # -- overlays ----------------------------------------------------------------------------------
+
+    async def get_compactions(self) -> list[Compaction]:
+        """All overlays, superseded ones too, in the order they were made."""
+        await self._ready()
+        found: list[Compaction] = await self._provider.get_compactions()
+        return found
+
+    async def add_compaction(self, summary: str, from_id: str, to_id: str) -> Compaction:
+        """Store an overlay of your own making; the prompt stays as it is."""
+        await self._ready()
+        if self._optional("compact_range") is None:  # whose storage checks the range itself
+            path = [message["id"] for message in await self._provider.get_history(to_id)]
+            if from_id not in path or not path or path[-1] != to_id:
+                raise InvalidCompaction(self.id, from_id, to_id, "it is no stretch of one branch")
+        overlay: Compaction = await self._provider.add_compaction(summary, from_id, to_id)
+        await self._events.emit("compaction", self.id, compaction=overlay)
+        return overlay
+
+    async def shown(self, leaf_id: str | None) -> list[Shown]:
+        """The path to a leaf with overlays applied, each summary as the overlay it comes from."""
+        direct = self._optional("get_context")
+        if direct is not None:
+            items: list[Shown] = await direct(leaf_id or None)
+            return items
+        path = await self._provider.get_history(leaf_id or None)
+        return overlaid(path, await self._provider.get_compactions())
+
+    async def store_overlay(
+        self, summary: str, from_id: str, to_id: str, expected: Sequence[str]
+    ) -> Compaction | None:
+        """Store an overlay, if up to its end there still is shown what was expected."""
+        at_once = self._optional("compact_range")
+        if at_once is not None:
+            stored: Compaction | None = await at_once(summary, from_id, to_id, expected)
+            return stored
+        now = [message["id"] for message in as_messages(await self.shown(to_id))]
+        if now[-len(expected) :] != list(expected):
+            return None
+        overlay: Compaction = await self._provider.add_compaction(summary, from_id, to_id)
+        return overlay
+
+    # -- compacting --------------------------------------------------------------------------------
+
+    async def compact(self, leaf_id: str | None = None) -> CompactResult | None:
+        """Have history summarised by the registered function; None when there was nothing to do."""
+        if self._function is None:
+            raise NoCompactionFunction
+        await self._ready()
+
+        async def work() -> CompactResult | None:
+            async with self._alone() as alone:
+                return await self._compact(leaf_id) if alone else None
+
+        leaf = leaf_id or await self._latest_leaf_id()
+        return await fly(self._flight_key, leaf, work, wait=True)
+
+    @property
+    def _flight_key(self) -> Any:
+        """What all objects for one session have in common, as far as they can know."""
+        known = getattr(self._provider, "identity", None)
+        if known is not None:
+            return known
+        return ("provider", id(self._given)) if self._store is None else (id(self._store), self.id)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[bool]:
+        """Keep other processes from compacting, where the provider can; False if one is at it."""
+        lock = self._optional("lock")
+        if lock is None:
+            yield True
+            return
+        async with lock() as had:
+            yield had is not False
+
+    async def _compact(self, leaf_id: str | None) -> CompactResult | None:
+        closing: dict[str, Any] = {}
+        before = await self._status("compacting")
+        try:
+            result = await self._compacted(leaf_id)
+            if result is not None:
+                closing = {"compacted": {"tokens_before": before}}
+            return result
+        finally:  # whatever happens, a cancellation included
+            await self._status("idle", **closing)
+
+    async def _compacted(self, leaf_id: str | None) -> CompactResult | None:
+        try:
+            result = await compact_once(self, leaf_id, self._function, self._counter)  # type: ignore[arg-type]
+        except FunctionFailed as failure:
+            await self._failed(failure.error)
+            return None
+        except Exception as error:
+            await self._failed(error)
+            raise
+        if result is not None:
+            self._warned = False
+            await self._refresh_after_compaction()
+            await self._events.emit("compact", self.id, result=result)
+        return result
+
+    async def _latest_leaf_id(self) -> str | None:
+        leaf = await self._provider.get_latest_leaf()
+        return None if leaf is None else leaf["id"]
+
+    async def _compact_by_itself(self, leaf: str) -> None:
+        """After an append that brought the session above its threshold; it never fails the append."""
+        outcome: list[CompactResult | None] = []  # empty as long as others are compacting
+        failures = self._failures
+
+        async def work() -> CompactResult | None:
+            async with self._alone() as alone:
+                if alone:
+                    outcome.append(await self._compact(None))
+            return outcome[0] if outcome else None
+
+        try:
+            await fly(self._flight_key, leaf, work, wait=False)
+        except Exception:
+            return  # reported where it happened
+        if outcome == [None] and failures == self._failures and not self._warned:
+            self._warned = True
+            counter = "a token counter is" if self._counter else "no token counter is"
+            logger.warning(
+                "session %r is above its threshold and nothing was compacted (%s configured)",
+                self.id,
+                counter,
+            )
+
+    # -- estimates and status ----------------------------------------------------------------------
+
+    _failures = 0
+
+    @property
+    def _armed(self) -> bool:
+        return self._threshold is not None and self._function is not None
+
+    async def _estimate(self) -> int:
+        async def history() -> Any:
+            return as_messages(await self.shown(None))
+
+        try:
+            return await session_tokens(
+                self._provider, history, self._prompt, self._blocks, self._counter
+            )
+        except Exception as error:
+            await self._failed(error)
+            return 0
+
+    async def _status(self, phase: str, **more: Any) -> int:
+        """Tell the status, if anybody wants to know; returns the estimate, 0 if none was made."""
+        if not self._armed and not self._events.wants_status():
+            return 0
+        estimate = await self._estimate()
+        await self._events.emit(
+            "status",
+            self.id,
+            phase=phase,
+            token_estimate=estimate,
+            token_threshold=self._threshold,
+            **more,
+        )
+        return estimate
+
+    async def _failed(self, error: Exception) -> None:
+        """A compaction, or what belongs to one, has failed."""
+        self._failures += 1
+        if self._on_error is None:
+            logger.warning("compacting session %r failed: %s", self.id, error)
+        else:
+            try:
+                await call(self._on_error, error)
+            except Exception:
+                logger.warning("the error handler of session %r failed", self.id, exc_info=True)
+        await self._events.emit("error", self.id, error=str(error))
+
+    async def _refresh_after_compaction(self) -> None:
+        try:
+            await self._prompt.refresh()
+        except Exception as error:
+            await self._failed(error)
+
+    async def _refresh_after_clear(self) -> None:
+        try:
+            await self._prompt.refresh()
+        except Exception as error:  # nothing was compacted: no business of the error handler
+            logger.warning("the prompt of session %r is as before the clear: %s", self.id, error)
+            await self._events.emit("error", self.id, error=str(error))

@@ -1,0 +1,145 @@
+"""The part of a session that is not messages: context blocks, the system prompt, tools, skills."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workspace_session.errors import MissingProvider
+from workspace_session.session.builder import SessionBuilder, logger
+from workspace_session.session.calling import listed
+from workspace_session.session.tools import Tool, session_tools
+from workspace_session.session.values import ContextBlock, SessionMessage
+
+
+class SessionContext(SessionBuilder):
+    """Blocks, prompt, tools and skills of a session."""
+
+    # -- blocks ------------------------------------------------------------------------------------
+
+    async def get_context_block(self, label: str) -> ContextBlock | None:
+        """A block, loaded on demand."""
+        await self._ready()
+        return await self._blocks.block(label)
+
+    async def get_context_blocks(self) -> list[ContextBlock]:
+        """All blocks, in the order they were added."""
+        await self._ready()
+        return await self._blocks.blocks()
+
+    async def replace_context_block(self, label: str, content: str) -> ContextBlock:
+        """Give a writable block new content; the frozen prompt stays as it is."""
+        await self._ready()
+        return await self._blocks.replace(label, content)
+
+    async def append_context_block(self, label: str, content: str) -> ContextBlock:
+        """Add to a writable block, on a line of its own."""
+        await self._ready()
+        return await self._blocks.append(label, content)
+
+    async def set_skill(
+        self, label: str, key: str, content: str, description: str | None = None
+    ) -> ContextBlock:
+        """Write a document of a skill block."""
+        await self._ready()
+        return await self._blocks.set_skill(label, key, content, description)
+
+    async def set_search_entry(self, label: str, key: str, content: str) -> ContextBlock:
+        """Write an entry of a search block."""
+        await self._ready()
+        return await self._blocks.set_search_entry(label, key, content)
+
+    async def add_context(
+        self,
+        label: str,
+        *,
+        description: str | None = None,
+        max_tokens: int | None = None,
+        provider: Any = None,
+    ) -> ContextBlock:
+        """Add a block to a session in use."""
+        await self._ready()
+        if provider is None and self._store is None and not self._blocks.is_registered(label):
+            raise MissingProvider(label)
+        had_skills = self._blocks.has_skills()
+        self._blocks.register(
+            label, description=description, max_tokens=max_tokens, provider=provider
+        )
+        self._dropped.discard(label)
+        if not had_skills and self._blocks.has_skills():
+            await self._restore_skills()
+        block = await self._blocks.block(label)
+        assert block is not None
+        return block
+
+    def remove_context(self, label: str) -> bool:
+        """Drop a block; what it stored stays where it is."""
+        self._skills.drop_label(label)
+        self._dropped.add(label)
+        return self._blocks.remove(label)
+
+    # -- the prompt --------------------------------------------------------------------------------
+
+    async def freeze_system_prompt(self) -> str:
+        """The system prompt, rendered once and the same from then on."""
+        await self._ready()
+        return await self._prompt.freeze()
+
+    async def refresh_system_prompt(self) -> str:
+        """Render the system prompt anew from freshly loaded blocks."""
+        await self._ready()
+        return await self._prompt.refresh()
+
+    # -- tools and skills --------------------------------------------------------------------------
+
+    async def tools(self) -> dict[str, Tool]:
+        """The tools a model may be given now, by name."""
+        await self._ready()
+        return await session_tools(self._blocks, self._skills, self.unload_skill)
+
+    async def get_loaded_skill_keys(self) -> set[str]:
+        """The skills whose text is in the conversation, as `label:key`."""
+        await self._ready()
+        return set(self._skills.keys)
+
+    async def unload_skill(self, label: str, key: str) -> bool:
+        """Take a skill's text out of the conversation again; False if it was not loaded."""
+        await self._ready()
+        if not self._skills.is_loaded(label, key):
+            return False
+        for message in await self._every_message():
+            changed = self._skills.unloaded(message, label, key)
+            if changed is not None:
+                await self._update(changed)
+        self._skills.discard(label, key)
+        return True
+
+    async def _every_message(self) -> list[SessionMessage]:
+        every = self._optional("iter_messages")
+        if every is not None:
+            return await listed(every())
+        history: list[SessionMessage] = await self._provider.get_history()
+        return history
+
+    async def _restore_skills(self) -> None:
+        """See which skills the active branch has loaded; without a skill block nothing is read."""
+        if self._blocks.has_skills():
+            self._skills.restore(await self._provider.get_history())
+            for label in self._dropped:
+                self._skills.drop_label(label)
+
+    async def _ready(self) -> None:
+        """First use: settle what the session runs on, and find out which skills are loaded."""
+        if self._started:
+            return
+        async with self._starting:
+            if self._started:
+                return
+            _ = self._provider
+            try:
+                await self._restore_skills()
+            except Exception:
+                logger.exception("could not restore the loaded skills of session %r", self.id)
+            self._started = True
+
+    async def _update(self, message: SessionMessage) -> SessionMessage | None:
+        raise NotImplementedError

@@ -1,0 +1,331 @@
+"""Many sessions of one agent: making, listing, forking, continuing and searching them.
+
+Everything that is said of a session is a fact in the session itself; the manager keeps nothing but the
+`Session` objects it has handed out.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Self, overload
+
+from workspace_session.errors import DuplicateBlock, SharedPromptStore, UnknownSession
+from workspace_session.model.info import SessionInfo
+from workspace_session.model.placing import LATEST, Parent
+from workspace_session.session.builder import resolve_source
+from workspace_session.session.calling import call, method
+from workspace_session.session.estimates import TokenCounter
+from workspace_session.session.protocols import SessionStore
+from workspace_session.session.session import Session
+from workspace_session.session.shapes import checked
+from workspace_session.session.tools import Tool, history_search_tool
+from workspace_session.session.values import Compaction, SessionMessage
+
+_TOP = 10
+Infos = list[SessionInfo]
+Messages = list[SessionMessage]
+Compactions = list[Compaction]
+Ids = list[str]
+Setting = Callable[[Session, str], Any]
+Settings = list[Setting]
+
+
+class _Create:
+    """`SessionManager.create(store)` makes a manager, `manager.create(name)` a session."""
+
+    @overload
+    def __get__(
+        self, manager: None, owner: type[SessionManager]
+    ) -> Callable[[Any], SessionManager]: ...
+    @overload
+    def __get__(
+        self, manager: SessionManager, owner: type[SessionManager]
+    ) -> Callable[..., Awaitable[SessionInfo]]: ...
+    def __get__(self, manager: SessionManager | None, owner: type[SessionManager]) -> Any:
+        return owner if manager is None else manager._create
+
+
+class SessionManager:
+    """The sessions of a store. Settings are copied into a session when it is first obtained."""
+
+    create = _Create()
+
+    def __init__(self, store: Any) -> None:
+        self._store = _as_store(store)
+        self._sessions: dict[str, Session] = {}
+        self._settings: Settings = []
+        self._labels: set[str] = set()
+        self._history_label: str | None = None
+
+    # -- builders ----------------------------------------------------------------------------------
+
+    def with_context(
+        self,
+        label: str,
+        *,
+        description: str | None = None,
+        max_tokens: int | None = None,
+        provider: Any = None,
+    ) -> Self:
+        """Give every session a context block.
+
+        A provider object is shared by all of them; a function of the session id gives each its own.
+        """
+        self._take_label(label)
+        own = callable(provider) and method(provider, "get") is None
+
+        def setting(session: Session, session_id: str) -> None:
+            session.with_context(
+                label,
+                description=description,
+                max_tokens=max_tokens,
+                provider=provider(session_id) if own else provider,
+            )
+
+        self._settings.append(setting)
+        return self
+
+    def with_cached_prompt(self, provider: Callable[[str], Any] | None = None) -> Self:
+        """Keep every session's frozen prompt; a provider must be a function of the session id."""
+        if provider is not None and (not callable(provider) or method(provider, "get")):
+            raise SharedPromptStore
+
+        def setting(session: Session, session_id: str) -> None:
+            session.with_cached_prompt(None if provider is None else provider(session_id))
+
+        self._settings.append(setting)
+        return self
+
+    def on_compaction(self, function: Callable[..., Any]) -> Self:
+        """Say how sessions are summarised."""
+        self._settings.append(lambda session, _id: session.on_compaction(function))
+        return self
+
+    def compact_after(self, threshold: float, *, token_counter: TokenCounter | None = None) -> Self:
+        """Have sessions compact by themselves above so many tokens."""
+        self._settings.append(
+            lambda session, _id: session.compact_after(threshold, token_counter=token_counter)
+        )
+        return self
+
+    def on_compaction_error(self, handler: Callable[[Exception], Any]) -> Self:
+        """Call this with the exception of every compaction that fails."""
+        self._settings.append(lambda session, _id: session.on_compaction_error(handler))
+        return self
+
+    def with_searchable_history(self, label: str) -> Self:
+        """Give every session a last block that searches all sessions."""
+        self._take_label(label)
+        self._history_label = label
+        return self
+
+    def _take_label(self, label: str) -> None:
+        if label in self._labels:
+            raise DuplicateBlock(label)
+        self._labels.add(label)
+
+    # -- records -----------------------------------------------------------------------------------
+
+    async def _create(
+        self,
+        name: str,
+        *,
+        parent_session_id: str | None = None,
+        model: str | None = None,
+        source: str | None = None,
+    ) -> SessionInfo:
+        """A new session without messages, with an id of its own."""
+        return await self._store.create(
+            _new_id(),
+            name=name,
+            parent_session_id=parent_session_id,
+            model=model,
+            source=source,
+        )
+
+    async def get(self, session_id: str) -> SessionInfo | None:
+        """A session's record, or None."""
+        return await self._store.info(session_id)
+
+    async def list(self) -> Infos:
+        """All records, the one touched last first."""
+        return await self._store.list()
+
+    async def rename(self, session_id: str, name: str) -> SessionInfo:
+        """Give a session another name."""
+        return await self._store.annotate(session_id, name=name)
+
+    async def add_usage(
+        self, session_id: str, input_tokens: int, output_tokens: int, cost: float = 0.0
+    ) -> SessionInfo:
+        """Add to what a session has used."""
+        return await self._store.add_usage(session_id, input_tokens, output_tokens, cost)
+
+    async def delete(self, session_id: str) -> None:
+        """Take a session away; whoever still has it gets `SessionDeleted`."""
+        await self._store.delete(session_id)
+        self._sessions.pop(session_id, None)
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    async def get_session(self, session_id: str) -> Session:
+        """The session of an id, the same object each time; made if there is none."""
+        session = await self._object(session_id)
+        if not await self._store.exists(session_id):
+            await self._store.create(session_id, name=session_id)
+        return session
+
+    async def _object(self, session_id: str) -> Session:
+        """The object of an id; one whose session others have deleted is not given out again."""
+        session = self._sessions.get(session_id)
+        if session is not None and await session.is_deleted():
+            self._let_go(session_id, session)
+        if session_id not in self._sessions:
+            self._sessions[session_id] = self._set_up(session_id)
+        return self._sessions[session_id]
+
+    def _let_go(self, session_id: str, session: Session) -> None:
+        if self._sessions.get(session_id) is session:
+            del self._sessions[session_id]
+
+    def _set_up(self, session_id: str) -> Session:
+        session = Session(self._store, session_id=session_id)
+        for setting in self._settings:
+            setting(session, session_id)
+        if self._history_label is not None:
+            session.with_context(
+                self._history_label,
+                description="Cross-session conversation history",
+                provider={"get": self._history_summary, "search": self._history_search},
+            )
+        return session
+
+    async def _known(self, session_id: str) -> Session:
+        if not await self._store.exists(session_id):
+            raise UnknownSession(session_id)
+        return await self._object(session_id)
+
+    async def append(
+        self, session_id: str, message: SessionMessage, parent_id: Parent = LATEST
+    ) -> str:
+        """Store a message; returns its id."""
+        draft = checked(message)
+        session = await self._object(session_id)  # a message that is refused makes no record
+        return str((await session.append_message(draft, parent_id)).message["id"])
+
+    async def upsert(
+        self, session_id: str, message: SessionMessage, parent_id: Parent = LATEST
+    ) -> str:
+        """Update the message of that id where it is, or store it; returns its id."""
+        draft = checked(message)
+        session = await self._object(session_id)
+        if "id" in draft and await session.update_message(draft) is not None:
+            return str(draft["id"])
+        return await self.append(session_id, draft, parent_id)
+
+    async def append_all(
+        self, session_id: str, messages: Iterable[SessionMessage], parent_id: Parent = LATEST
+    ) -> str | None:
+        """Store messages, each under the one before; returns the last one's id."""
+        drafts = [checked(message) for message in messages]
+        if not drafts:
+            await self.get_session(session_id)
+        last: Parent = parent_id
+        for message in drafts:
+            last = await self.append(session_id, message, last)
+        return last if isinstance(last, str) else None
+
+    async def get_history(self, session_id: str, leaf_id: str | None = None) -> Messages:
+        """What a model is shown."""
+        return await (await self._known(session_id)).get_history(leaf_id)
+
+    async def get_branches(self, session_id: str, message_id: str | None) -> Messages:
+        """The direct children of a message."""
+        return await (await self._known(session_id)).get_branches(message_id)
+
+    async def get_message_count(self, session_id: str) -> int:
+        """How many messages the active branch has."""
+        return await (await self._known(session_id)).get_path_length()
+
+    async def add_compaction(
+        self, session_id: str, summary: str, from_id: str, to_id: str
+    ) -> Compaction:
+        """Store an overlay."""
+        return await (await self._known(session_id)).add_compaction(summary, from_id, to_id)
+
+    async def get_compactions(self, session_id: str) -> Compactions:
+        """All overlays of a session."""
+        return await (await self._known(session_id)).get_compactions()
+
+    async def clear_messages(self, session_id: str) -> None:
+        """Remove all messages of a session."""
+        await (await self._known(session_id)).clear_messages()
+
+    async def delete_messages(self, session_id: str, message_ids: Iterable[str]) -> Ids:
+        """Remove messages of a session."""
+        return await (await self._known(session_id)).delete_messages(message_ids)
+
+    # -- new sessions from old ---------------------------------------------------------------------
+
+    async def fork(self, session_id: str, at_message_id: str, new_name: str) -> SessionInfo:
+        """A new session that begins with the path to a message."""
+        facts = await self._inherited(session_id)
+        return await self._store.fork(session_id, at_message_id, _new_id(), name=new_name, **facts)
+
+    async def compact_and_split(
+        self, session_id: str, summary: str, new_name: str | None = None
+    ) -> SessionInfo:
+        """End a session and continue it in a new one that begins with a summary of it."""
+        facts = await self._inherited(session_id)
+        old = await self._store.annotate(session_id, end_reason="compaction")
+        name = old.name if new_name is None else new_name
+        child = await self._create(name, parent_session_id=session_id, **facts)
+        text = f"[Context from previous session]\n\n{summary}"
+        await self.append(
+            child.id, {"role": "assistant", "parts": [{"type": "text", "text": text}]}
+        )
+        info = await self._store.info(child.id)
+        assert info is not None
+        return info
+
+    async def _inherited(self, session_id: str) -> dict[str, Any]:
+        info = await self._store.info(session_id)
+        if info is None:
+            raise UnknownSession(session_id)
+        return {"model": info.model, "source": info.source}
+
+    # -- search ------------------------------------------------------------------------------------
+
+    async def search(self, query: str, limit: int = 20) -> Any:
+        """Messages of all sessions that hold all words of the query, the best first."""
+        return await self._store.search(query, limit)
+
+    async def tools(self) -> dict[str, Tool]:
+        """The tool that searches all sessions."""
+        tool = history_search_tool(lambda query: self.search(query, _TOP))
+        return {tool.name: tool}
+
+    async def _history_summary(self) -> str | None:
+        count = len(await self.list())
+        if not count:
+            return None
+        return f"{count} session{'' if count == 1 else 's'} available for search."
+
+    async def _history_search(self, query: str) -> str | None:
+        found: str = await call((await self.tools())["session_search"].execute, query=query)
+        return None if found == "No results found." else found
+
+
+def _as_store(candidate: Any) -> SessionStore:
+    try:
+        store, _provider = resolve_source(candidate)
+    except TypeError:
+        store = None
+    if store is None:
+        raise TypeError(f"{type(candidate).__name__} is neither an AgentWorkspace nor a store")
+    return store
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex

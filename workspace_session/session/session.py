@@ -1,0 +1,209 @@
+"""A conversation with branches, for agents.
+
+The provider stores; this checks what is to be stored, shows what a model is to see, tells listeners
+what was done, and compacts when it is time. No lock of the storage is held while any callable of the
+application runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from workspace_session.errors import NotSupported, SearchNotSupported, UnknownMessage
+from workspace_session.model.placing import LATEST, Parent
+from workspace_session.session.builder import logger
+from workspace_session.session.compacting import SessionCompaction
+from workspace_session.session.events import Listener
+from workspace_session.session.shapes import (
+    as_messages,
+    checked,
+    fresh_id,
+    is_readable,
+    overlaid,
+    stored_size,
+)
+from workspace_session.session.tool_parts import sanitize_tool_pairs
+from workspace_session.session.values import AppendResult, RecentHistory, RowStat, SessionMessage
+
+
+class Session(SessionCompaction):
+    """One session; `Session.create(agent).for_session("chat-1")` is usable at once."""
+
+    _warned_of_recent = False
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r})"
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    async def append_message(
+        self, message: SessionMessage, parent_id: Parent = LATEST
+    ) -> AppendResult:
+        """Store a message under `parent_id`: `LATEST`, None for a new root, or a message's id."""
+        message = checked(message)
+        await self._ready()
+        if "id" not in message and not getattr(self._provider, "makes_ids", False):
+            message["id"] = fresh_id()
+        before = await self._tip_for_skills()
+        result: AppendResult = await self._provider.append_message(message, parent_id)
+        if before is not None and parent_id is not LATEST and parent_id != before:
+            await self._restore_skills()
+        await self._events.emit(
+            "append",
+            self.id,
+            message=result.message,
+            parent_id=await self._parent_of(result, parent_id),
+            inserted=result.inserted,
+        )
+        estimate = await self._status("idle")
+        if result.inserted and self._armed and estimate > (self._threshold or 0):
+            await self._compact_by_itself(result.message["id"])
+        return result
+
+    async def _parent_of(self, result: AppendResult, asked: Parent) -> str | None:
+        """What a message hangs from, looked up only for those who are told and if need be."""
+        if result.parent_id is not LATEST:
+            return result.parent_id
+        if result.inserted and asked is not LATEST:
+            return asked
+        if not self._events.has_listeners():
+            return None
+        path = await self._provider.get_history(result.message["id"])
+        return path[-2]["id"] if len(path) > 1 else None
+
+    async def _tip_for_skills(self) -> str | None:
+        """The tip before an append, if it matters: on another branch other skills are loaded."""
+        return await self._latest_leaf_id() if self._blocks.has_skills() else None
+
+    async def update_message(self, message: SessionMessage) -> SessionMessage | None:
+        """Give a stored message new content; None if there is no such message."""
+        message = checked(message)
+        await self._ready()
+        return await self._update(message)
+
+    async def _update(self, message: SessionMessage) -> SessionMessage | None:
+        stored = await self._provider.get_message(message.get("id", ""))
+        if stored is None or _same(stored, message):
+            found: SessionMessage | None = stored
+            return found
+        if "createdAt" in stored:
+            message = {**message, "createdAt": stored["createdAt"]}
+        updated: SessionMessage | None = await self._provider.update_message(message)
+        if updated is not None:
+            await self._events.emit("update", self.id, message=updated)
+            await self._status("idle")
+        return updated
+
+    async def delete_messages(self, message_ids: Iterable[str]) -> list[str]:
+        """Remove messages; returns the ids of those that were there."""
+        if isinstance(message_ids, str):
+            raise TypeError("delete_messages takes a list of ids, not one id")
+        await self._ready()
+        removed: list[str] = await self._provider.delete_messages(list(message_ids))
+        if removed:
+            await self._restore_skills()
+            await self._events.emit("delete", self.id, message_ids=removed)
+            await self._status("idle")
+        return removed
+
+    async def clear_messages(self) -> None:
+        """Remove all messages and overlays; context blocks stay."""
+        await self._ready()
+        await self._provider.clear_messages()
+        self._skills.clear()
+        await self._refresh_after_clear()
+        await self._events.emit("clear", self.id)
+        await self._status("idle")
+
+    async def set_leaf(self, message_id: str) -> SessionMessage:
+        """Make a message the tip until the next append or move."""
+        await self._ready()
+        move = self._optional("set_leaf")
+        if move is None:
+            raise NotSupported("set_leaf")
+        if await self._provider.get_message(message_id) is None:
+            raise UnknownMessage(self.id, message_id)
+        message: SessionMessage = await move(message_id)
+        await self._restore_skills()
+        await self._events.emit("leaf", self.id, message_id=message_id)
+        await self._status("idle")
+        return message
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    async def get_message(self, message_id: str) -> SessionMessage | None:
+        """A message of this session, or None."""
+        await self._ready()
+        found: SessionMessage | None = await self._provider.get_message(message_id)
+        return found if is_readable(found) else None
+
+    async def get_history(
+        self, leaf_id: str | None = None, *, sanitize_tools: bool = False
+    ) -> list[SessionMessage]:
+        """The path to a leaf with summaries in place of what they cover."""
+        await self._ready()
+        messages = as_messages(await self.shown(leaf_id))
+        return sanitize_tool_pairs(messages) if sanitize_tools else messages
+
+    async def get_latest_leaf(self) -> SessionMessage | None:
+        """The tip of the active branch."""
+        await self._ready()
+        found: SessionMessage | None = await self._provider.get_latest_leaf()
+        return found
+
+    async def get_branches(self, message_id: str | None) -> list[SessionMessage]:
+        """The direct children of a message, or the roots for None, in the order of appending."""
+        await self._ready()
+        found: list[SessionMessage] = await self._provider.get_branches(message_id)
+        return [message for message in found if is_readable(message)]
+
+    async def get_path_length(self, leaf_id: str | None = None) -> int:
+        """How many messages the path has, summaries not counted."""
+        await self._ready()
+        return int(await self._provider.get_path_length(leaf_id or None))
+
+    async def get_history_row_stats(self) -> list[RowStat] | None:
+        """Sizes of the messages of the active path; None if the provider does not tell."""
+        await self._ready()
+        stats = self._optional("get_row_stats")
+        return None if stats is None else await stats()
+
+    async def get_recent_history(
+        self, max_content_bytes: int, min_recent_messages: int = 1
+    ) -> RecentHistory:
+        """The longest end of the active path that fits."""
+        await self._ready()
+        recent = self._optional("get_recent_history")
+        if recent is None:
+            return await self._all_as_recent()
+        found: RecentHistory = await recent(max_content_bytes, min_recent_messages)
+        compactions = await self._provider.get_compactions()
+        shown = as_messages(overlaid(found.messages, compactions))
+        return RecentHistory(shown, found.truncated, found.total_content_bytes)
+
+    async def _all_as_recent(self) -> RecentHistory:
+        if not self._warned_of_recent:
+            self._warned_of_recent = True
+            logger.warning("the provider of session %r reads history only whole", self.id)
+        size = sum(map(stored_size, await self._provider.get_history()))
+        return RecentHistory(await self.get_history(), False, size)
+
+    async def search(self, query: str, limit: int = 20) -> Any:
+        """Messages of this session that hold all words of the query, the best first."""
+        await self._ready()
+        search = self._optional("search_messages")
+        if search is None:
+            raise SearchNotSupported
+        return await search(query, limit)
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Have a listener told what is done through this object; call the result to stop it."""
+        return self._events.subscribe(listener)
+
+
+def _same(stored: SessionMessage, message: SessionMessage) -> bool:
+    """Whether an update would change nothing; the time of creation is not up for change."""
+    return {**stored, "createdAt": ""} == {**message, "createdAt": ""}

@@ -1,0 +1,103 @@
+"""Session messages: their shape, checked before anything is written and when anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from workspace_session.errors import InvalidMessage, StateNotSerializable
+from workspace_session.model.canonical import compact, parse
+from workspace_session.model.clock import format_time, stamps
+from workspace_session.model.overlays import cover
+from workspace_session.session.values import (
+    SUMMARY_PREFIX,
+    Compaction,
+    SessionMessage,
+    is_compaction_message,
+)
+
+Shown = SessionMessage | Compaction
+
+
+def checked(message: object) -> SessionMessage:
+    """A copy of a message that is fit to be stored; its id, if it has one, is its own."""
+    if not isinstance(message, Mapping):
+        raise InvalidMessage(f"a message is a JSON object, not {type(message).__name__}")
+    try:
+        copy: SessionMessage = parse(compact(_with_time_as_text(message)))
+    except StateNotSerializable as error:
+        raise InvalidMessage(f"not JSON at {error.path}: {error.reason}") from None
+    for key in ("id", "role"):
+        if key in copy and (not isinstance(copy[key], str) or not copy[key]):
+            raise InvalidMessage(f"the {key} of a message is a non-empty text")
+    if "role" not in copy:
+        raise InvalidMessage("a message has a role")
+    if not isinstance(copy.get("parts"), list):
+        raise InvalidMessage("the parts of a message are a list")
+    if copy.get("id", "").startswith(SUMMARY_PREFIX):
+        raise InvalidMessage(f"ids that start with {SUMMARY_PREFIX!r} are those of summaries")
+    return copy
+
+
+def _with_time_as_text(message: Mapping[str, Any]) -> SessionMessage:
+    created = message.get("createdAt")
+    if not isinstance(created, datetime):
+        return dict(message)
+    moment = created if created.tzinfo else created.replace(tzinfo=UTC)
+    return {**message, "createdAt": format_time(moment)}
+
+
+def fresh_id() -> str:
+    """An id for a message that has none."""
+    return stamps(1, "")[0][1]
+
+
+def is_readable(message: object) -> bool:
+    """Whether something stored has the shape of a session message; reads skip what has not."""
+    return (
+        isinstance(message, dict)
+        and isinstance(message.get("id"), str)
+        and isinstance(message.get("role"), str)
+        and isinstance(message.get("parts"), list)
+        and bool(message["id"] and message["role"])
+    )
+
+
+def overlaid(path: Sequence[SessionMessage], compactions: Sequence[Compaction]) -> list[Shown]:
+    """A path with overlays applied; each summary is the overlay it comes from."""
+    readable = [message for message in path if is_readable(message)]
+    by_id = {overlay.message["id"]: overlay for overlay in compactions}
+    items: list[Shown] = [
+        by_id.get(message["id"], message) if is_compaction_message(message) else message
+        for message in readable
+    ]
+    starts = [_end(item, "from_id") for item in items]
+    ends = [_end(item, "to_id") for item in items]
+    return [
+        items[shown] if isinstance(shown, int) else shown
+        for shown in cover(starts, ends, compactions)
+    ]
+
+
+def as_messages(items: Sequence[Shown]) -> list[SessionMessage]:
+    """What a model is shown."""
+    return [item.message if isinstance(item, Compaction) else item for item in items]
+
+
+def apply_overlays(
+    path: Sequence[SessionMessage], compactions: Sequence[Compaction]
+) -> list[SessionMessage]:
+    """A path with summaries in place of what they cover; applying it twice changes nothing."""
+    return as_messages(overlaid(path, compactions))
+
+
+def stored_size(message: Mapping[str, Any]) -> int:
+    """The UTF-8 size of a message as compact JSON."""
+    return len(compact(message))
+
+
+def _end(item: Shown, which: str) -> str:
+    if isinstance(item, Compaction):
+        return str(getattr(item, which))
+    return str(item["id"])

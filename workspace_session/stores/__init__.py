@@ -1,0 +1,1 @@
+"""What sessions run on: files, memory, Postgres. A store stores; behaviour is in `session`."""

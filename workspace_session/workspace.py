@@ -1,0 +1,380 @@
+"""Opening a root and wiring the parts together.
+
+A workspace is a directory. Opening one creates at most the directory itself; everything below it is
+made by the first write that needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from functools import cached_property, partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+
+from workspace_session.errors import NotAWorkspace
+from workspace_session.files import trash
+from workspace_session.files.atomic import make_directories
+from workspace_session.files.follow import Choice, Chosen
+from workspace_session.files.index import SessionIndex
+from workspace_session.files.layout import AgentPlace, Layout, root_above
+from workspace_session.files.session_tree import SessionTree
+from workspace_session.files.state import WorkspaceSession
+from workspace_session.files.trash import Trashed
+from workspace_session.files.verify import Problem, check_agent, check_session
+from workspace_session.files.watch import AsyncEvents, Callback, Events, Watch
+from workspace_session.model.hits import Filters, SearchHits
+from workspace_session.model.info import SessionInfo, from_member
+
+if TYPE_CHECKING:
+    from workspace_session.search import EngineName, Searcher
+    from workspace_session.stores.files import FileStore
+
+Durability = Literal["disk", "os"]
+
+
+class Workspace:
+    """A directory that agents write their conversations and state to.
+
+    `durability="disk"` has every write on disk before it returns; `"os"` leaves that to the
+    kernel: nothing is lost when a process dies, the last seconds may be when the power fails.
+    `search` chooses the engine, `"whoosh"` or `"sqlite"`, for this and every later opening.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        durability: Durability = "disk",
+        create: bool = True,
+        search: EngineName | None = None,
+    ) -> None:
+        if durability not in ("disk", "os"):
+            raise ValueError(f"durability is 'disk' or 'os', not {durability!r}")
+        self.layout = Layout(Path(root))
+        self.durability: Durability = durability
+        if not create and not self.layout.is_workspace():
+            raise NotAWorkspace(os.fspath(root))
+        make_directories(self.layout.hidden, sync=False)
+        if search is not None:
+            from workspace_session.search import keep_engine  # what nobody uses is not loaded
+
+            keep_engine(self.layout, search)
+        self._indexes: dict[AgentPlace, SessionIndex] = {}
+        self._watches: weakref.WeakSet[Watch] = weakref.WeakSet()
+        # What was touched last is written down when the workspace is let go, or the program ends.
+        self._closing = weakref.finalize(self, _flush_all, self._indexes)
+
+    def __repr__(self) -> str:
+        return f"Workspace({os.fspath(self.root)!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop watching, bring the indexes up to date with what was written, let go of open files."""
+        for watch in list(self._watches):
+            watch.stop()
+        _flush_all(self._indexes)
+        if "searcher" in self.__dict__:
+            self.searcher.close()
+
+    @property
+    def root(self) -> Path:
+        """The directory."""
+        return self.layout.root
+
+    @staticmethod
+    def above(directory: str | os.PathLike[str]) -> Path | None:
+        """The root of the nearest workspace, from a directory upwards; None if there is none."""
+        return root_above(Path(directory).absolute())
+
+    # -- agents ------------------------------------------------------------------------------------
+
+    def agent(
+        self,
+        agent_id: str,
+        user: str | None = None,
+        *,
+        namespace: tuple[str, ...] | None = None,
+    ) -> AgentWorkspace:
+        """The part of one agent, in the namespace of a user, or in a deeper one, if one is given."""
+        if namespace is None:
+            namespace = () if user is None else (user,)
+        return AgentWorkspace(self, self.layout.agent(agent_id, namespace))
+
+    def agents(self) -> list[AgentWorkspace]:
+        """Every agent that has written something, those of all users included."""
+        return [
+            AgentWorkspace(self, self.layout.agent(agent_id, namespace))
+            for namespace in self.layout.namespaces()
+            for agent_id in self.layout.agent_ids(namespace)
+        ]
+
+    def index_of(self, place: AgentPlace) -> SessionIndex:
+        """The index of an agent's sessions: one for all handles of this workspace."""
+        index = self._indexes.get(place)
+        if index is None:
+            durable = self.durability == "disk"
+            index = SessionIndex(
+                place, lambda sid: SessionTree.on_disk(place, sid, durable=durable), durable=durable
+            )
+            self._indexes[place] = index
+        return index
+
+    # -- search ------------------------------------------------------------------------------------
+
+    @cached_property
+    def searcher(self) -> Searcher:
+        """What searches all sessions, each user's apart."""
+        from workspace_session.search import Searcher, kept_engine
+
+        return Searcher(self.layout, kept_engine(self.layout))
+
+    def search(
+        self,
+        query: str,
+        limit: int | None = 20,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        **filters: Unpack[Filters],
+    ) -> SearchHits:
+        """The messages that have all words of a query, the best first; a `"phrase"` as it stands.
+
+        They are those of one user or, without one, of the common namespace: never of two.
+        """
+        namespace = () if user is None else (user,)
+        return self.searcher.search(
+            query, limit, namespace=namespace, agent=agent, session=session, **filters
+        )
+
+    def use_search(self, engine: EngineName) -> None:
+        """Choose the search engine, for this and every later opening."""
+        from workspace_session.search import keep_engine
+
+        keep_engine(self.layout, engine)
+        self.searcher.close()
+        del self.searcher
+
+    def reindex(self, report: Callable[[int, int], None] | None = None) -> None:
+        """Make all search indexes anew. That is never needed; it packs what grew in small steps.
+
+        `report` is told how many bytes of a namespace's logs are done, and of how many.
+        """
+        for namespace in self.layout.namespaces():
+            self.searcher.reindex(namespace, report)
+
+    # -- watching ----------------------------------------------------------------------------------
+
+    def watch(
+        self,
+        callback: Callback,
+        *,
+        polling: bool = False,
+        existing: bool = False,
+        **chosen: Unpack[Chosen],
+    ) -> Watch:
+        """Call back with what any process does to sessions from now on, until the watch is stopped.
+
+        `agent`, `user` and `session` narrow it down. `existing` begins with what is there already;
+        `polling` is for network file systems, where the system gives no notice of changes.
+        """
+        watch = self._start(callback, polling=polling, existing=existing, **chosen)
+        watch.wait_until_begun()
+        return watch
+
+    def events(
+        self,
+        *,
+        polling: bool = False,
+        existing: bool = False,
+        timeout: float | None = None,
+        **chosen: Unpack[Chosen],
+    ) -> Events:
+        """The same as an iterator, which ends when nothing has happened for `timeout` seconds."""
+        start = partial(self._start, polling=polling, existing=existing, **chosen)
+        return Events(start, timeout)
+
+    def events_async(
+        self,
+        *,
+        polling: bool = False,
+        existing: bool = False,
+        timeout: float | None = None,
+        **chosen: Unpack[Chosen],
+    ) -> AsyncEvents:
+        """The same for `async for`, best inside `async with`."""
+        start = partial(self._start, polling=polling, existing=existing, **chosen)
+        return AsyncEvents(start, timeout)
+
+    def _start(
+        self,
+        callback: Callback,
+        on_stop: Callable[[], None] | None = None,
+        *,
+        polling: bool,
+        existing: bool,
+        **chosen: Unpack[Chosen],
+    ) -> Watch:
+        choice = Choice(**chosen)
+        watch = Watch(
+            self.layout, callback, choice, polling=polling, existing=existing, on_stop=on_stop
+        )
+        self._watches.add(watch)
+        return watch
+
+    # -- looking after it --------------------------------------------------------------------------
+
+    def verify(self) -> list[Problem]:
+        """Everything that is not as it should be; an empty list when all is well."""
+        return [problem for agent in self.agents() for problem in agent.verify()]
+
+    def rebuild(self) -> int:
+        """Make all derived files anew; returns the number of sessions.
+
+        The search indexes are only thrown away: the next search makes them.
+        """
+        for namespace in self.layout.namespaces():
+            self.searcher.throw_away(namespace)
+        return sum(agent.rebuild() for agent in self.agents())
+
+
+class AgentWorkspace:
+    """What one agent has in a workspace: sessions, their index, state."""
+
+    def __init__(self, workspace: Workspace, place: AgentPlace) -> None:
+        self.workspace = workspace
+        self.place = place
+        self.broadcast: Callable[[str], Any] | None = None  # is told what happens to sessions
+
+    def __repr__(self) -> str:
+        user = "" if self.user is None else f" of {self.user!r}"
+        return f"AgentWorkspace({self.id!r}{user})"
+
+    @property
+    def id(self) -> str:
+        """The agent's id."""
+        return self.place.agent_id
+
+    @property
+    def user(self) -> str | None:
+        """Whose namespace this is, or None for the common one."""
+        return "/".join(self.place.namespace) if self.place.namespace else None
+
+    @cached_property
+    def state(self) -> WorkspaceSession:
+        """Snapshots of state modules."""
+        store = WorkspaceSession(self.workspace, self.id)
+        return store.scoped(self.place.namespace) if self.place.namespace else store
+
+    @property
+    def index(self) -> SessionIndex:
+        """The index behind `sessions()`."""
+        return self.workspace.index_of(self.place)
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    def tree(self, session_id: str) -> SessionTree:
+        """A session, there or not: it comes into being with its first write."""
+        index = self.index
+        return SessionTree.on_disk(
+            self.place,
+            session_id,
+            durable=self._durable,
+            on_change=index.touch,
+            floor=lambda: index.latest,
+            search=lambda *query, **filters: self.search(*query, session=session_id, **filters),
+        )
+
+    def sessions(self) -> list[SessionInfo]:
+        """All sessions, the one written to last first; those with only state come at the end."""
+        members = self.index.catch_up()
+        infos = [self._info(session_id, member) for session_id, member in members.items()]
+        infos.sort(key=lambda info: info.id)
+        infos.sort(key=lambda info: info.updated_at or "", reverse=True)
+        only_state = [sid for sid in self.place.state_session_ids() if sid not in members]
+        return infos + [self._info(session_id, {}) for session_id in only_state]
+
+    def session_ids(self) -> list[str]:
+        """The ids of all sessions, those with only state included, without reading any of them."""
+        return sorted({*self.place.session_ids(), *self.place.state_session_ids()})
+
+    def delete(self, session_id: str) -> Trashed:
+        """Move a session, its transcript and its state, to the trash."""
+        gone = trash.delete(self.place, session_id, durable=self._durable)
+        self.index.remove(session_id)
+        return gone
+
+    def restore(self, session_id: str) -> Trashed:
+        """Bring the session of that id that was deleted last back."""
+        back = trash.restore(self.place, session_id, durable=self._durable)
+        self.index.catch_up()
+        return back
+
+    def trashed(self) -> list[Trashed]:
+        """The sessions that can be restored, the one deleted last first."""
+        return trash.trashed(self.place)
+
+    def search(
+        self,
+        query: str,
+        limit: int | None = 20,
+        *,
+        session: str | None = None,
+        **filters: Unpack[Filters],
+    ) -> SearchHits:
+        """This agent's messages that have all words of a query, the best first."""
+        return self.workspace.searcher.search(
+            query,
+            limit,
+            namespace=self.place.namespace,
+            agent=self.id,
+            session=session,
+            **filters,
+        )
+
+    def session_store(self) -> FileStore:
+        """What `Session` and `SessionManager` run on."""
+        from workspace_session.stores.files import FileStore  # which needs this module
+
+        return FileStore(self)
+
+    # -- looking after it --------------------------------------------------------------------------
+
+    def verify(self, session_id: str | None = None) -> list[Problem]:
+        """Everything that is not as it should be, of this agent or of one of its sessions."""
+        if session_id is not None:
+            return check_session(self.place, session_id)
+        return check_agent(self.place)
+
+    def rebuild(self) -> int:
+        """Make working sets and index anew from the logs; returns the number of sessions."""
+        session_ids = self.place.session_ids()
+        for session_id in session_ids:
+            self.tree(session_id).rebuild()
+        self.index.rebuild()
+        return len(session_ids)
+
+    @property
+    def _durable(self) -> bool:
+        return self.workspace.durability == "disk"
+
+    def _info(self, session_id: str, member: dict[str, object]) -> SessionInfo:
+        return from_member(session_id, member, agent_id=self.id, user_id=self.user)
+
+
+def _flush_all(indexes: dict[AgentPlace, SessionIndex]) -> None:
+    for index in indexes.values():
+        index.flush()
