@@ -14,7 +14,17 @@ from typing import Any, NoReturn
 import click
 
 from workspace_session import WorkspaceError, __version__
-from workspace_session.cli import care, demo, following, git, reading, searching, writing
+from workspace_session.cli import (
+    care,
+    demo,
+    exporting,
+    following,
+    git,
+    importing,
+    reading,
+    searching,
+    writing,
+)
 from workspace_session.cli.options import example, root_option
 from workspace_session.cli.render import talk
 
@@ -111,6 +121,8 @@ for command in (
     searching.reindex,
     care.delete,
     care.restore,
+    exporting.export_group,
+    importing.import_group,
     git.git,
     demo.demo,
 ):

@@ -1,0 +1,15 @@
+"""The group `import`: conversations of other tools, brought in. Each tool has a module of its own."""
+
+from __future__ import annotations
+
+import click
+
+from workspace_session.cli.options import example
+
+
+@click.group("import", epilog=example("workspace-session import --help"))
+def import_group() -> None:
+    """Bring in conversations of other tools.
+
+    What is there already is not brought in twice, and the source stays as it is.
+    """
