@@ -37,6 +37,11 @@ def workspace(tmp_path):
         yield opened
 
 
+def heed_interrupts() -> None:
+    """A test run in the background of a shell ignores them, and so would its children."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @contextmanager
 def tail(workspace, *options):
     """The command as a process that follows by now; it is stopped as people do."""
@@ -45,6 +50,7 @@ def tail(workspace, *options):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_interrupts,
     )
     try:
         while "following" not in (line := process.stderr.readline()):
