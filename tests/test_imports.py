@@ -19,11 +19,12 @@ LAYERS = {
     "files": {"errors", "model"},
     "search": {"errors", "model", "files"},
     "session": {"errors", "model"},
-    "stores": {"errors", "model", "files", "search", "session", "workspace"},
-    "harness": {"errors", "model", "files", "session", "workspace"},
+    "bridge": {"errors", "files"},
+    "stores": {"errors", "model", "files", "search", "session", "bridge", "workspace"},
+    "harness": {"errors", "model", "files", "session", "bridge", "workspace"},
     "git": {"errors", "model", "files", "workspace"},
     "workspace": {"errors", "model", "files", "search", "stores"},
-    "adapters": {"", "errors"},
+    "adapters": {"", "errors", "bridge"},
     "cli": {"", "errors", "model", "git"},  # commands draw values, and git has no name at the top
     "": {"errors", "model", "files", "search", "session", "stores", "harness", "git", "workspace"},
 }

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from filelock import lock_descriptor
 
+from workspace_session.bridge import at_once, in_thread
 from workspace_session.errors import InvalidCompaction, SessionDeleted, UnknownMessage
 from workspace_session.files.atomic import file_mode, make_directories
 from workspace_session.files.session_tree import SessionTree
@@ -30,7 +31,6 @@ from workspace_session.session.values import (
     RowStat,
     SessionMessage,
 )
-from workspace_session.stores.bridge import at_once, in_thread
 
 T = TypeVar("T")
 _SHORT = 1000  # messages; reading more takes longer than going to a thread
