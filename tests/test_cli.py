@@ -18,7 +18,7 @@ from terminal import Terminal
 
 from workspace_session import SessionTree, Workspace
 from workspace_session.cli import main
-from workspace_session.cli.outline import outline, rows
+from workspace_session.model.outline import outline, rows
 from workspace_session.cli.render import fit, inert
 from workspace_session.cli.screen import Screen
 
@@ -564,7 +564,7 @@ def test_every_message_is_drawn_once_below_its_parent_and_rails_are_few(
     if parents:
         tree.set_leaf(str(tip % len(parents)))
 
-    order = list(rows(outline(tree)))
+    order = list(rows(tree.whole(outline)))
 
     place = {row.entry.id: position for position, row in enumerate(order)}
     assert sorted(place, key=int) == [str(number) for number in range(len(parents))]

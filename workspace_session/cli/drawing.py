@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from workspace_session import Entry, Message, SessionTree
 from workspace_session.cli.gists import told
-from workspace_session.cli.outline import Outline, outline, rows
 from workspace_session.cli.render import (
     GIST,
     SHORT_ID,
@@ -27,6 +26,7 @@ from workspace_session.cli.render import (
 from workspace_session.cli.screen import Screen
 from workspace_session.model.entries import Compaction
 from workspace_session.model.messages import describe, one_line, role, tool_calls
+from workspace_session.model.outline import Outline, outline, rows
 
 _ROLE_STYLES = {
     "user": "bold cyan",
@@ -55,7 +55,7 @@ class _Line(NamedTuple):
 
 def draw(tree: SessionTree, screen: Screen) -> Iterator[str]:
     """The lines of a tree."""
-    found = outline(tree)
+    found = tree.whole(outline)
     id_width = max((width_of(short(entry_id)) for entry_id in found.parents), default=0)
     roots = 0
     for row in rows(found):
@@ -116,7 +116,7 @@ def _painted(line: _Line, screen: Screen, id_width: int) -> str:
 
 def tree_document(tree: SessionTree) -> dict[str, Any]:
     """The tree as data, in the order it is drawn."""
-    found = outline(tree)
+    found = tree.whole(outline)
     return {
         "session": tree.id,
         "leaf": found.tip,

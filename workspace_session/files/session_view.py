@@ -274,6 +274,15 @@ class SessionView:
             self._current()
             return iter(list(self._whole().entries))
 
+    def whole(self, question: Callable[[Tree], T]) -> T:
+        """The answer of all branches, as they are at one moment.
+
+        The question is a function of the tree alone; it must neither keep the tree nor wait.
+        """
+        with self._mutex:
+            self._current()
+            return question(self._whole())
+
     def search(self, query: str, limit: int | None = 20, **filters: Unpack[Filters]) -> SearchHits:
         """The messages of all branches that have all words of a query, the best first.
 

@@ -82,6 +82,10 @@ class Tree(Fold):
         """The message it hangs from, deleted ones stepped over."""
         return self._parents[message_id]
 
+    def span(self, message_id: str) -> Compaction | None:
+        """The summary of a trimmed range, if that is what ends in this message."""
+        return self._spans.get(message_id)
+
     def children(self, message_id: str | None) -> list[Message]:
         """What hangs directly from a message, or the roots for None, in the order of appending."""
         if message_id is not None and self.get(message_id) is None:

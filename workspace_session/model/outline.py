@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workspace_session import Message, SessionTree
-from workspace_session.model.entries import Compaction
+from workspace_session.model.entries import Compaction, Message
+from workspace_session.model.tree import Tree
 
 
 @dataclass(slots=True)
@@ -41,11 +41,11 @@ class Row(NamedTuple):
 # -- collecting ------------------------------------------------------------------------------------
 
 
-def outline(tree: SessionTree) -> Outline:
+def outline(tree: Tree) -> Outline:
     """Everything about a session that a drawing shows."""
     found = Outline(
-        tip=tree.leaf,
-        active={entry.id for entry in tree.path()},
+        tip=tree.tip,
+        active={entry.id for entry in tree.path(tree.tip)},
         labels=tree.labels(),
         orphans={entry.id for entry in tree.orphans()},
     )
@@ -55,14 +55,24 @@ def outline(tree: SessionTree) -> Outline:
     return found
 
 
-def _collect_children(tree: SessionTree, found: Outline) -> None:
+def _collect_children(tree: Tree, found: Outline) -> None:
+    for message in tree.messages():
+        found.children.setdefault(_place(message, tree, found), []).append(message)
     pending: list[str | None] = [None]
     while pending:
         parent = pending.pop()
-        children = found.children[parent] = tree.children(parent)
-        for child in children:
+        for child in found.children.setdefault(parent, []):
             found.parents[child.id] = parent
             pending.append(child.id)
+
+
+def _place(message: Message, tree: Tree, found: Outline) -> str | None:
+    """What a message hangs from. A range that went with its log has only the summary left."""
+    parent = tree.parent(message.id)
+    while parent is not None and (span := tree.span(parent)) is not None:
+        found.summaries.setdefault(message.id, span)
+        parent = tree.parent(parent)
+    return parent
 
 
 def _measure(found: Outline) -> None:
@@ -73,17 +83,21 @@ def _measure(found: Outline) -> None:
             found.sizes[parent] += found.sizes[child]
 
 
-def _collect_summaries(tree: SessionTree, found: Outline) -> None:
+def _collect_summaries(tree: Tree, found: Outline) -> None:
     """The ones in use: on the active branch those a model is shown, elsewhere the newest first."""
-    shown = [item for item in tree.context() if isinstance(item, Compaction)]
-    for summary in (*shown, *reversed(tree.compactions())):
-        if covered := _range(summary, found):
+    shown = [item for item in tree.context(tree.tip) if isinstance(item, Compaction)]
+    in_use = {summary.id for summary in shown}
+    for summary in (*shown, *reversed(tree.overlays)):
+        covered = _range(summary, found)
+        if summary.id not in in_use:  # what the active branch shows is not hidden
+            covered = [message_id for message_id in covered if message_id not in found.active]
+        if covered:
             found.hidden.update(dict.fromkeys(covered, summary.id))
-            found.summaries[summary.from_id] = summary
+            found.summaries[covered[-1]] = summary
 
 
 def _range(summary: Compaction, found: Outline) -> list[str]:
-    """The messages that a summary stands in for; none where another already does."""
+    """The messages that a summary stands in for, last first; none where another already does."""
     covered: list[str] = []
     at: str | None = summary.to_id
     while at is not None and at in found.parents and at not in found.hidden:
