@@ -23,9 +23,10 @@ LAYERS = {
     "stores": {"errors", "model", "files", "search", "session", "bridge", "workspace"},
     "harness": {"errors", "model", "files", "session", "bridge", "workspace"},
     "git": {"errors", "model", "files", "workspace"},
+    "export": {"errors", "model", "files"},
     "workspace": {"errors", "model", "files", "search", "stores"},
     "adapters": {"", "errors", "bridge"},
-    "cli": {"", "errors", "model", "git"},  # commands draw values, and git has no name at the top
+    "cli": {"", "errors", "model", "git", "export"},  # the last two have no name at the top
     "": {"errors", "model", "files", "search", "session", "stores", "harness", "git", "workspace"},
 }
 
@@ -36,6 +37,7 @@ OUTSIDE = {
     "search": {"orjson", "whoosh"},
     "session": {"fsspec"},  # an extra, imported when it is used
     "stores": {"filelock"},
+    "export": {"markdown_it"},
     "cli": {"_typeshed", "click", "rich"},  # the first is for the type checker alone
 }
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import click
 
+from workspace_session.cli import transcripts
 from workspace_session.cli.options import example
 
 
-@click.group("export", epilog=example("workspace-session export --help"))
+@click.group("export", epilog=example("workspace-session export html @latest -o trip.html"))
 def export_group() -> None:
     """Write sessions down for other readers."""
+
+
+export_group.add_command(transcripts.markdown)
+export_group.add_command(transcripts.jsonl)
+export_group.add_command(transcripts.html)

@@ -37,6 +37,16 @@ class Row(NamedTuple):
     rail: str = ""
     onward: str = ""
 
+    @property
+    def depth(self) -> int:
+        """How many rails stand to its left."""
+        return len(self.rail) // 2
+
+    @property
+    def starts_branch(self) -> bool:
+        """Whether it is another continuation of a message than the one that goes straight on."""
+        return self.rail.endswith("├─")
+
 
 # -- collecting ------------------------------------------------------------------------------------
 
