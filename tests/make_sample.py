@@ -2,124 +2,84 @@
 
     python tests/make_sample.py [DIRECTORY]
 
-Only the clock and the random bits are held; everything else is the library at work.
+Only the clock and the random bits are held; everything else is the library at work. What is said is in
+`sample_stories`.
 """
 
 from __future__ import annotations
 
+import random
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
+from datetime import UTC, datetime
 from pathlib import Path
 from unittest import mock
 
-from workspace_session import SessionTree, Workspace
+import sample_stories as stories
+
+from workspace_session import Workspace
 
 SAMPLE = Path(__file__).parent.parent / "sample_workspace"
-_START = 1_778_832_000_000_000_000  # 2026-05-15T08:00:00Z, in nanoseconds
-_STEP = 7_250_000_000
 
 
-def user(text: str) -> dict:
-    return {"role": "user", "parts": [{"type": "text", "text": text}]}
+class HeldClock:
+    """A clock that moves when it is told to, and a little with every look at it."""
 
+    def __init__(self) -> None:
+        self.now = 0
 
-def assistant(text: str) -> dict:
-    return {"role": "assistant", "parts": [{"type": "text", "text": text}]}
+    def set(self, moment: str) -> None:
+        self.now = int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()) * 10**9
 
+    def wait(self, seconds: float) -> None:
+        self.now += int(seconds * 10**9)
 
-def tool(name: str, call_id: str, given: dict, output: object) -> dict:
-    part = {
-        "type": f"tool-{name}",
-        "toolCallId": call_id,
-        "state": "output-available",
-        "input": given,
-        "output": output,
-    }
-    return {"role": "assistant", "parts": [part]}
-
-
-def research(tree: SessionTree) -> None:
-    """A literature question, with a search tool, a second answer and a summary."""
-    tree.append({"id": "q1", **user("Which heat pumps stay quiet below -10 °C?")})
-    tree.append(
-        {"id": "t1", **tool("web_search", "call-1", {"q": "heat pump noise cold"}, ["12 pages"])}
-    )
-    tree.append(
-        {"id": "a1", **assistant("Three makers publish figures: 48, 51 and 57 dB(A) at -10 °C.")}
-    )
-    tree.append(
-        {"id": "a1b", **assistant("Too little data: only three makers publish figures.")},
-        parent="t1",
-    )
-    tree.label("a1b", "cautious answer")
-    tree.set_leaf("a1")
-    tree.append({"id": "q2", **user("And what do they cost?")})
-    tree.append(
-        {"id": "t2", **tool("web_search", "call-2", {"q": "prices 2026"}, {"error": "timeout"})}
-    )
-    tree.append(
-        {"id": "t3", **tool("web_search", "call-3", {"q": "heat pump prices"}, ["3 offers"])}
-    )
-    tree.append({"id": "a2", **assistant("Between 9,400 € and 13,100 €, without the work.")})
-    tree.compact("Three quiet heat pumps (48-57 dB(A) at -10 °C), 9,400-13,100 € each.", "q1", "a2")
-    tree.append({"id": "q3", **user("Take the quietest. What must be ready before it comes?")})
-    tree.append(
-        {"id": "a3", **assistant("A plinth, a drain that cannot freeze, and 16 A three-phase.")}
-    )
-    tree.annotate(name="Heat pumps", model="scripted-1", tags=["house", "2026"])
-    tree.add_usage(input_tokens=1840, output_tokens=296, cost=0.0123)
-
-
-def travel(tree: SessionTree) -> None:
-    """The same in Chinese, with a correction and a deletion."""
-    tree.append({"id": "z1", **user("帮我安排波尔图的周末，两个人，喜欢咖啡。")})
-    tree.append(
-        {"id": "z2", **tool("weather", "call-9", {"city": "Porto"}, {"sat": "晴", "sun": "小雨"})}
-    )
-    tree.append({"id": "z3", **assistant("周六去河边散步，周日参观酒窖。")})
-    tree.append({"id": "z4", **user("周日下雨的话呢？")})
-    tree.append({"id": "z5", **assistant("改去书店。")})
-    tree.update("z5", assistant("改去莱罗书店，旁边有一家很好的咖啡馆。"))
-    tree.append({"id": "z6", **user("（发错了）")})
-    tree.delete(["z6"])
-    tree.annotate(name="波尔图周末")
-
-
-def build(root: Path) -> None:
-    """Write the workspace into an empty directory."""
-    workspace = Workspace(root, durability="os")
-    researcher, guide = workspace.agent("researcher"), workspace.agent("guide")
-    research(researcher.tree("heat-pumps"))
-    travel(guide.tree("porto"))
-    notes = guide.tree("packing")
-    notes.extend([user("What do we pack?"), assistant("Layers, and one umbrella for two.")])
-    anna = workspace.agent("guide", user="anna")
-    anna.tree("lisbon").extend([user("Trams or hills?"), assistant("Trams up, hills down.")])
-    researcher.state.save("heat-pumps", "memory", {"facts": ["prefers quiet", "house of 1978"]})
-    researcher.state.save_list("heat-pumps", "sources", [{"id": 1, "title": "Noise in the cold"}])
-    anna.state.save("lisbon", "memory", {"walks": True})
-    (root / "AGENTS.md").write_text("Answer briefly. Name your sources.\n", "utf-8")
-    (root / "MEMORY.md").write_text("- The house was built in 1978.\n- 喜欢咖啡。\n", "utf-8")
-    (root / "memory").mkdir()
-    note = "# 2026-05-15\n\n## 08:01:40Z Note\n\nThe quietest heat pump was chosen.\n"
-    (root / "memory" / "2026-05-15.md").write_text(note, "utf-8")
-    shutil.rmtree(root / ".workspace")
+    def __call__(self) -> int:
+        self.wait(0.004_731)
+        return self.now
 
 
 @contextmanager
-def held_clock() -> Iterator[None]:
-    """Let each entry come some seconds after the one before, with bits that are no surprise."""
-    ticks, draws = count(_START, _STEP), count(1)
-    clock = "workspace_session.model.clock"
+def held_clock() -> Iterator[HeldClock]:
+    """Let time pass as the stories say, with random bits that are no surprise."""
+    clock, bits = HeldClock(), random.Random(20260512)
+    module = "workspace_session.model.clock"
     with (
-        mock.patch(f"{clock}.time.time_ns", side_effect=ticks),
-        mock.patch(f"{clock}.os.urandom", lambda size: next(draws).to_bytes(size, "big")),
+        mock.patch(f"{module}.time.time_ns", clock),
+        mock.patch(f"{module}.os.urandom", bits.randbytes),
     ):
-        yield
+        yield clock
+
+
+def build(root: Path, clock: HeldClock) -> None:
+    """Write the workspace into an empty directory."""
+    workspace = Workspace(root, durability="os")
+    researcher, guide = workspace.agent("researcher"), workspace.agent("guide")
+    anna = workspace.agent("guide", user="anna")
+    for moment, agent, session_id, story in (
+        ("2026-05-12T07:58:12", researcher, "heat-pumps", stories.heat_pumps),
+        ("2026-05-13T14:02:40", researcher, "noise-survey", stories.noise_survey),
+        ("2026-05-14T18:21:05", guide, "porto", stories.porto),
+        ("2026-05-15T09:30:00", guide, "packing", stories.packing),
+        ("2026-05-15T19:47:31", anna, "lisbon", stories.lisbon),
+    ):
+        clock.set(moment)
+        story(stories.Told(agent.tree(session_id), clock))
+    clock.set("2026-05-16T06:55:00")
+    guide.tree("porto").fork(guide.tree("porto").path()[3].id, guide.tree("porto-rain"), name="雨天方案")
+    stories.porto_rain(stories.Told(guide.tree("porto-rain"), clock))
+    for agent, session_id, key, value in stories.STATE:
+        owner = {"researcher": researcher, "guide": guide, "anna": anna}[agent]
+        save = owner.state.save_list if isinstance(value, list) else owner.state.save
+        save(session_id, key, value)
+    for name, text in stories.NOTES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, "utf-8")
+    workspace.close()
+    shutil.rmtree(root / ".workspace")
 
 
 def files_of(root: Path) -> dict[str, bytes]:
@@ -130,8 +90,8 @@ def files_of(root: Path) -> dict[str, bytes]:
 
 def made() -> dict[str, bytes]:
     """The files of the sample workspace, made anew."""
-    with tempfile.TemporaryDirectory() as directory, held_clock():
-        build(Path(directory))
+    with tempfile.TemporaryDirectory() as directory, held_clock() as clock:
+        build(Path(directory), clock)
         return files_of(Path(directory))
 
 

@@ -12,7 +12,7 @@ from workspace_session import SessionTree
 from workspace_session.cli.options import example, in_workspace, session_argument
 from workspace_session.cli.render import talk
 from workspace_session.cli.scope import Scope, message_id
-from workspace_session.export import to_html, to_jsonl, to_markdown
+from workspace_session.export import What, to_html, to_jsonl, to_markdown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,7 +64,7 @@ def jsonl(
     if entries and (raw or leaf is not None):
         raise click.UsageError("--entries is all of a session: it goes with neither --raw nor --leaf")
     tree = scope.tree(session)
-    what = "entries" if entries else "said" if raw else "shown"
+    what: What = "entries" if entries else "said" if raw else "shown"
     _write(to_jsonl(tree, what, leaf=_end(tree, leaf)), output)
 
 
@@ -85,11 +85,9 @@ def _end(tree: SessionTree, leaf: str | None) -> str | None:
 
 
 def _write(text: str, output: Path | None) -> None:
-    """To standard output, or to a file that is replaced at once: a failure leaves the old one."""
-    data = text.encode()
+    data = text.encode()  # which no terminal or locale has a say in
     if output is None:
         click.echo(data, nl=False)
-        return
-    with click.open_file(output, "wb", atomic=True) as file:
-        file.write(data)
-    talk(f"wrote {output}")
+    else:
+        output.write_bytes(data)
+        talk(f"wrote {output}")
