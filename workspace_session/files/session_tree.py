@@ -41,13 +41,11 @@ from workspace_session.model.entries import (
     Update,
     Usage,
 )
+from workspace_session.model.facts import checked_facts, checked_usage, plain_text
 from workspace_session.model.lines import compose_other, message_json
 from workspace_session.model.placing import LATEST, Appended, Draft, Parent, draft, place
 from workspace_session.model.tokens import estimate_message_tokens
 from workspace_session.model.tree import NeedsLog, Shown, Tree
-
-_WIRE_NAMES = {"end_reason": "endReason"}
-_RESERVED = frozenset({"type", "id", "timestamp", "batch"})
 
 
 class SessionTree(SessionWriter):
@@ -115,7 +113,7 @@ class SessionTree(SessionWriter):
         return self._append(drafts, parent, author) if drafts else []
 
     def _append(self, drafts: list[Draft], parent: Parent, author: str | None) -> list[Appended]:
-        author = None if author is None else _text("an author", author)
+        author = None if author is None else plain_text("an author", author)
 
         def make(tree: Tree, after: str) -> tuple[list[Message], list[Appended]]:
             self._look_for_duplicates(tree, drafts)
@@ -200,7 +198,7 @@ class SessionTree(SessionWriter):
         """The same, if what is shown up to `to_id` is still as the summary was made from."""
         if not isinstance(summary, str) or not summary.strip():
             raise InvalidCompaction(self.id, from_id, to_id, "the summary is blank")
-        summary = _text("a summary", summary)
+        summary = plain_text("a summary", summary)
 
         def make(tree: Tree, after: str) -> tuple[list[Entry], Compaction | None]:
             parent, covers = self._range(tree, from_id, to_id)
@@ -239,7 +237,7 @@ class SessionTree(SessionWriter):
 
     def label(self, message_id: str, label: str | None) -> None:
         """Bookmark a message; None takes the bookmark away."""
-        label = None if label is None else _text("a label", label)
+        label = None if label is None else plain_text("a label", label)
 
         def make(tree: Tree, after: str) -> tuple[list[Entry], None]:
             self._known(tree, message_id)
@@ -256,7 +254,7 @@ class SessionTree(SessionWriter):
 
         Only what differs from what is known is written; False when that is nothing.
         """
-        wanted = _checked_facts(facts)
+        wanted = checked_facts(facts)
 
         def make(tree: Tree, after: str) -> tuple[list[Entry], bool]:
             known = tree.facts()
@@ -269,12 +267,7 @@ class SessionTree(SessionWriter):
         self, *, input_tokens: int = 0, output_tokens: int = 0, cost: float = 0.0
     ) -> None:
         """Add to what the session has used; cost is in US dollars."""
-        for count in (input_tokens, output_tokens):
-            if type(count) is not int or not 0 <= count < 2**63:
-                raise InvalidMessage("tokens are whole numbers, zero or more")
-        if not isinstance(cost, int | float) or not 0 <= cost < float("inf"):
-            raise InvalidMessage("cost is a number, zero or more")
-        usage = {"input_tokens": input_tokens, "output_tokens": output_tokens, "cost": float(cost)}
+        usage = checked_usage(input_tokens, output_tokens, cost)._asdict()
         self._write(lambda _tree, after: ([self._entry(Usage, after, **usage)], None))
 
     def add_custom(self, custom_type: str, data: Any) -> Other:
@@ -294,8 +287,10 @@ class SessionTree(SessionWriter):
 
     def start(self, *, parent_session: str | None = None, **facts: Any) -> bool:
         """Begin a session before its first message, with facts of it; False if it has begun."""
-        wanted = _checked_facts(facts)
-        parent_session = None if parent_session is None else _text("a session id", parent_session)
+        wanted = checked_facts(facts)
+        parent_session = (
+            None if parent_session is None else plain_text("a session id", parent_session)
+        )
 
         def make(tree: Tree, after: str) -> tuple[list[Entry], bool]:
             if tree.headers:
@@ -309,7 +304,7 @@ class SessionTree(SessionWriter):
 
     def fork(self, at: str, target: SessionTree, **facts: Any) -> None:
         """Make `target` a new session with the path to a message, its overlays and its labels."""
-        wanted = _checked_facts(facts)
+        wanted = checked_facts(facts)
         with self._mutex:
             self._current()
             whole = self._whole()
@@ -321,24 +316,3 @@ class SessionTree(SessionWriter):
             return copied_path(whole, at, target._header(after, self.id), wanted, after), None
 
         target._write(make)
-
-
-def _checked_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts under the names they have on a line."""
-    wanted = {_WIRE_NAMES.get(name, name): value for name, value in facts.items()}
-    if reserved := _RESERVED & wanted.keys():
-        raise InvalidMessage(f"{min(reserved)!r} is not a fact that can be set")
-    if (tags := wanted.get("tags")) is not None:
-        if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
-            raise InvalidMessage("tags are a list of texts")
-        wanted["tags"] = sorted(set(tags))
-    known: dict[str, Any] = parse(message_json(wanted))
-    return known
-
-
-def _text(what: str, value: object) -> str:
-    """A text as it will be read back: what is half of a character becomes U+FFFD."""
-    if not isinstance(value, str):
-        raise InvalidMessage(f"{what} is a text, not {type(value).__name__}")
-    text: str = parse(json_bytes(value))
-    return text

@@ -36,6 +36,22 @@ class NeedsLog(LookupError):
     """The working set does not hold what was asked for; the log may."""
 
 
+def nearest_left(
+    targets: Iterable[str], parents: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """For each message to be deleted, its nearest ancestor that stays; None without one."""
+    doomed, homes = set(targets), dict[str, str | None]()
+    for target in targets:
+        trail: list[str] = []
+        at: str | None = target
+        while at in doomed and at not in homes:
+            trail.append(at)
+            at = parents[at]
+        home = homes[at] if at is not None and at in homes else at
+        homes.update(dict.fromkeys(trail, home))
+    return homes
+
+
 class Fold:
     """What a session's entries amount to, kept up while more of them come."""
 
@@ -221,7 +237,7 @@ class Fold:
         self._miss(entry, *entry.target_ids)
         targets = dict.fromkeys(target for target in entry.target_ids if target in self._nodes)
         children = self._child_index()
-        homes = self._homes(targets)
+        homes = nearest_left(targets, self._parents)
         for target in targets:
             self._gone[target] = homes[target]
             del self._nodes[target], self._parents[target]
@@ -240,19 +256,6 @@ class Fold:
         if gone:
             self.retired += gone
             self.overlays = [overlay for overlay in self.overlays if overlay not in gone]
-
-    def _homes(self, targets: Iterable[str]) -> dict[str, str | None]:
-        """For each message to be deleted, its nearest ancestor that stays."""
-        doomed, homes = set(targets), dict[str, str | None]()
-        for target in targets:
-            trail: list[str] = []
-            at: str | None = target
-            while at in doomed and at not in homes:
-                trail.append(at)
-                at = self._parents[at]
-            home = homes[at] if at is not None and at in homes else at
-            homes.update(dict.fromkeys(trail, home))
-        return homes
 
     def _move(
         self, moved: list[str], home: str | None, children: dict[str | None, list[str]]

@@ -6,14 +6,20 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from workspace_session.errors import InvalidCompaction, NoCompactionFunction
+from workspace_session.errors import NoCompactionFunction
 from workspace_session.session.builder import logger
 from workspace_session.session.calling import call
 from workspace_session.session.compactor import FunctionFailed, compact_once
 from workspace_session.session.context_api import SessionContext
 from workspace_session.session.estimates import session_tokens
 from workspace_session.session.flights import fly
-from workspace_session.session.shapes import Shown, as_messages, overlaid
+from workspace_session.session.shapes import (
+    Shown,
+    as_messages,
+    check_stretch,
+    overlaid,
+    still_shows,
+)
 from workspace_session.session.values import Compaction, CompactResult
 
 
@@ -35,8 +41,7 @@ class SessionCompaction(SessionContext):
         await self._ready()
         if self._optional("compact_range") is None:  # whose storage checks the range itself
             path = [message["id"] for message in await self._provider.get_history(to_id)]
-            if from_id not in path or not path or path[-1] != to_id:
-                raise InvalidCompaction(self.id, from_id, to_id, "it is no stretch of one branch")
+            check_stretch(self.id, path, from_id, to_id)
         overlay: Compaction = await self._provider.add_compaction(summary, from_id, to_id)
         await self._events.emit("compaction", self.id, compaction=overlay)
         return overlay
@@ -58,8 +63,7 @@ class SessionCompaction(SessionContext):
         if at_once is not None:
             stored: Compaction | None = await at_once(summary, from_id, to_id, expected)
             return stored
-        now = [message["id"] for message in as_messages(await self.shown(to_id))]
-        if now[-len(expected) :] != list(expected):
+        if not still_shows(await self.shown(to_id), expected):
             return None
         overlay: Compaction = await self._provider.add_compaction(summary, from_id, to_id)
         return overlay

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import floor
 from typing import Any
 
-from workspace_session.errors import InvalidMessage, StateNotSerializable
+from workspace_session.errors import InvalidCompaction, InvalidMessage, StateNotSerializable
 from workspace_session.model.canonical import compact, parse
 from workspace_session.model.clock import format_time, stamps
 from workspace_session.model.overlays import cover
@@ -18,6 +19,7 @@ from workspace_session.session.values import (
 )
 
 Shown = SessionMessage | Compaction
+_MOST = 1 << 53  # messages; an infinity has no floor
 
 
 def checked(message: object) -> SessionMessage:
@@ -90,6 +92,38 @@ def apply_overlays(
 ) -> list[SessionMessage]:
     """A path with summaries in place of what they cover; applying it twice changes nothing."""
     return as_messages(overlaid(path, compactions))
+
+
+def still_shows(items: Sequence[Shown], expected: Sequence[str]) -> bool:
+    """Whether the end of a path still is as a summary was made from."""
+    ids = [message["id"] for message in as_messages(items)]
+    return ids[-len(expected) :] == list(expected)
+
+
+def check_stretch(session_id: str, path: Sequence[str], from_id: str, to_id: str) -> None:
+    """See that the path to `to_id`, by ids, holds the beginning of a range to be summarised."""
+    if from_id not in path or not path or path[-1] != to_id:
+        raise InvalidCompaction(session_id, from_id, to_id, "it is no stretch of one branch")
+
+
+class RecentWindow:
+    """The longest end of a path that fits a budget, told message by message from its end on."""
+
+    def __init__(self, max_content_bytes: float, min_recent_messages: float) -> None:
+        self._budget = max_content_bytes
+        self._least = floor(max(1, min(min_recent_messages, _MOST)))
+        self.messages = 0
+        self._bytes = 0
+        self.is_open = True
+
+    def takes(self, size: int) -> bool:
+        """Whether the next older message, of this size, is in the window."""
+        fits = self.messages < self._least or self._bytes + size <= self._budget
+        self.is_open = self.is_open and fits
+        if self.is_open:
+            self.messages += 1
+            self._bytes += size
+        return self.is_open
 
 
 def stored_size(message: Mapping[str, Any]) -> int:

@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from math import floor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +22,14 @@ from workspace_session.files.session_tree import SessionTree
 from workspace_session.model import entries
 from workspace_session.model.placing import LATEST, Parent
 from workspace_session.model.tokens import estimate_message_tokens
-from workspace_session.session.shapes import Shown, as_messages, is_readable, stored_size
+from workspace_session.session.shapes import (
+    RecentWindow,
+    Shown,
+    as_messages,
+    is_readable,
+    still_shows,
+    stored_size,
+)
 from workspace_session.session.values import (
     AppendResult,
     Compaction,
@@ -201,8 +207,7 @@ class TreeProvider:
         """Store an overlay if the range still shows what it was made from, in one step."""
 
         def is_as_expected(shown: Sequence[entries.Message | entries.Compaction]) -> bool:
-            ids = [message["id"] for message in as_messages(readable(shown))]
-            return ids[-len(expected) :] == list(expected)
+            return still_shows(readable(shown), expected)
 
         try:
             stored = await in_thread(self.tree.compact_if, summary, from_id, to_id, is_as_expected)
@@ -252,15 +257,12 @@ class TreeProvider:
     def _recent(self, max_content_bytes: int, min_recent_messages: int) -> RecentHistory:
         path = self.tree.path()
         sizes = [stored_size(entry.message) for entry in path]
-        must = max(1, floor(min(min_recent_messages, len(path))))
-        start, used = len(path), 0
-        while start > 0 and (
-            len(path) - start < must or used + sizes[start - 1] <= max_content_bytes
-        ):
+        window = RecentWindow(max_content_bytes, min_recent_messages)
+        start = len(path)
+        while start > 0 and window.takes(sizes[start - 1]):
             start -= 1
-            used += sizes[start]
-        window = [as_message(entry) for entry in path[start:]]
-        return RecentHistory([m for m in window if is_readable(m)], start > 0, sum(sizes))
+        recent = [as_message(entry) for entry in path[start:]]
+        return RecentHistory([m for m in recent if is_readable(m)], start > 0, sum(sizes))
 
     def _searched(self, query: str, limit: int) -> Any:
         assert self._search is not None
