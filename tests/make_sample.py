@@ -69,7 +69,9 @@ def build(root: Path, clock: HeldClock) -> None:
         clock.set(moment)
         story(stories.Told(agent.tree(session_id), clock))
     clock.set("2026-05-16T06:55:00")
-    guide.tree("porto").fork(guide.tree("porto").path()[3].id, guide.tree("porto-rain"), name="雨天方案")
+    guide.tree("porto").fork(
+        guide.tree("porto").path()[3].id, guide.tree("porto-rain"), name="雨天方案"
+    )
     stories.porto_rain(stories.Told(guide.tree("porto-rain"), clock))
     for agent, session_id, key, value in stories.STATE:
         owner = {"researcher": researcher, "guide": guide, "anna": anna}[agent]

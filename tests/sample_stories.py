@@ -233,8 +233,16 @@ def noise_survey(told: Told) -> None:
         {
             "role": "assistant",
             "content": [
-                {"type": "thinking", "thinking": "The survey is a folder of CSV files; list it first."},
-                {"type": "tool_use", "id": "toolu_01", "name": "list_files", "input": {"path": "survey"}},
+                {
+                    "type": "thinking",
+                    "thinking": "The survey is a folder of CSV files; list it first.",
+                },
+                {
+                    "type": "tool_use",
+                    "id": "toolu_01",
+                    "name": "list_files",
+                    "input": {"path": "survey"},
+                },
             ],
         },
     )
@@ -246,7 +254,12 @@ def noise_survey(told: Told) -> None:
             "role": "assistant",
             "content": [
                 {"type": "text", "text": "Two nights so far. I read both."},
-                {"type": "tool_use", "id": "toolu_02", "name": "read_file", "input": {"path": "survey/may-08.csv"}},
+                {
+                    "type": "tool_use",
+                    "id": "toolu_02",
+                    "name": "read_file",
+                    "input": {"path": "survey/may-08.csv"},
+                },
             ],
         },
     )
@@ -272,17 +285,34 @@ def porto(told: Told) -> None:
     tree.label(plan, "周末计划")
     told.chat("user", "周日如果雨很大呢？", 65)
     rain = told.chat("assistant", "那就去书店。")
-    tree.update(rain, {"role": "assistant", "content": "那就整天在室内：莱罗书店，然后是旁边的咖啡馆，最后听一场法多。"})
+    tree.update(
+        rain,
+        {
+            "role": "assistant",
+            "content": "那就整天在室内：莱罗书店，然后是旁边的咖啡馆，最后听一场法多。",
+        },
+    )
     wrong = told.chat("user", "（发错了，请忽略）")
     told.clock.wait(3)
     tree.delete([wrong])
-    told.asks("book_table", "call_t1", {"place": "Majestic", "people": 2, "time": "2026-05-17T15:30"})
+    told.asks(
+        "book_table", "call_t1", {"place": "Majestic", "people": 2, "time": "2026-05-17T15:30"}
+    )
     told.answers("call_t1", {"ok": True, "code": "MJ-2291"})
     booked = told.chat("assistant", "订好了：周日 15:30，两位，预订号 MJ-2291。")
-    tree.compact("两个人，喜欢咖啡和书店。周六河边和酒窖，周日书店；Majestic 已订周日 15:30（MJ-2291）。", first, rain)
+    tree.compact(
+        "两个人，喜欢咖啡和书店。周六河边和酒窖，周日书店；Majestic 已订周日 15:30（MJ-2291）。",
+        first,
+        rain,
+    )
     told.chat("user", "谢谢！从机场怎么过去最方便？", 240)
     told.chat("assistant", "坐地铁 E 线（紫线）到 Trindade，约 30 分钟，每人 2.25 €。")
-    told.chat("assistant", "打车约 25 分钟，25 到 30 €；两个人带行李的话，我会选打车。", 6, parent=tree.path()[-2].id)
+    told.chat(
+        "assistant",
+        "打车约 25 分钟，25 到 30 €；两个人带行李的话，我会选打车。",
+        6,
+        parent=tree.path()[-2].id,
+    )
     tree.set_leaf(tree.children(tree.path()[-2].id)[0].id)
     assert booked in {entry.id for entry in tree.path()}
     tree.annotate(name="波尔图周末", model="example-large", tags=["旅行", "葡萄牙"])
@@ -302,7 +332,10 @@ def packing(told: Told) -> None:
         [
             {"role": "system", "content": "You help two people pack for short trips. Be brief."},
             {"role": "user", "content": "What do we pack for Porto in May?"},
-            {"role": "assistant", "content": "Layers, shoes for wet cobbles, and one umbrella for two."},
+            {
+                "role": "assistant",
+                "content": "Layers, shoes for wet cobbles, and one umbrella for two.",
+            },
         ]
     )
     told.tree.annotate(name="Packing", model="example-small")
@@ -310,10 +343,14 @@ def packing(told: Told) -> None:
 
 def lisbon(told: Told) -> None:
     """A user's own, in two languages."""
-    told.chat("user", "Trams or hills? My mother comes along, she is 71 and speaks only Chinese.", 1)
+    told.chat(
+        "user", "Trams or hills? My mother comes along, she is 71 and speaks only Chinese.", 1
+    )
     told.chat("assistant", "Trams up, hills down. Line 28 before nine; later it is full.")
     told.chat("user", "Say that so that I can send it to her.")
-    told.chat("assistant", "妈妈，我们上山坐电车，下山慢慢走。28 路要在早上九点以前坐，那时候有座位。")
+    told.chat(
+        "assistant", "妈妈，我们上山坐电车，下山慢慢走。28 路要在早上九点以前坐，那时候有座位。"
+    )
     told.tree.annotate(name="Lisbon with mother")
     told.tree.add_usage(input_tokens=310, output_tokens=96, cost=0.0009)
 

@@ -18,9 +18,9 @@ from terminal import Terminal
 
 from workspace_session import SessionTree, Workspace
 from workspace_session.cli import main
-from workspace_session.model.outline import outline, rows
 from workspace_session.cli.render import fit, inert
 from workspace_session.cli.screen import Screen
+from workspace_session.model.outline import outline, rows
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07 [red]not red[/red] \x9b31m \u202eback\u202c \u2028 \x00 日本語"
 ACTIVE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")

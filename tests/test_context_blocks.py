@@ -136,7 +136,7 @@ def test_a_provider_has_a_get(provider):
 
 
 def test_labels_and_limits_have_their_types():
-    with pytest.raises(TypeError, match="a label is a string"):
+    with pytest.raises(TypeError, match="a label is a text"):
         ContextBlocks(nothing).register(5)
     with pytest.raises(TypeError, match="max_tokens is a whole number"):
         ContextBlocks(nothing).register("a", max_tokens="5")

@@ -204,6 +204,21 @@ def test_freezes_that_come_together_give_one_prompt():
     assert store.done.count("set") == 1
 
 
+def test_sessions_with_one_store_take_turns_and_have_one_prompt():
+    class Slow(Store):
+        async def get(self):
+            await asyncio.sleep(0)
+            return await super().get()
+
+    store = Slow()
+    prompts = [prompt_of(Source(text), store) for text in ("one", "two", "three")]
+
+    async def many():
+        return await asyncio.gather(*(prompt.freeze() for prompt in prompts))
+
+    assert set(run(many())) == {rendered("one")}
+
+
 def test_the_first_prompt_in_the_store_is_everybodys():
     class Shared(Store):
         async def set_if_absent(self, text):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
+from datetime import datetime
 
 import pytest
 from providers import REQUIRED, AsyncProvider, FullProvider, PlainProvider, size
@@ -28,6 +30,7 @@ from workspace_session import (
     LATEST,
     AgentSessionProvider,
     AppendResult,
+    Compaction,
     CompactResult,
     InvalidCompaction,
     InvalidMessage,
@@ -181,7 +184,62 @@ async def test_skills_that_cannot_be_restored_are_only_logged(caplog):
     assert "get_history failed" in caplog.text
 
 
+@on_a_loop
+async def test_reading_that_fails_after_a_write_does_not_fail_the_write(caplog):
+    provider = Recorded()
+    session = Session(provider).with_context(
+        "skills", provider={"get": lambda: "", "load": lambda key: "text"}
+    )
+    await fill(session, 2)
+    heard = Heard(session)
+
+    provider.failing = "get_history"
+    await session.append_message(says("m2"))
+    await session.append_message(says("b"), "m0")
+    await session.delete_messages(["m1"])
+
+    assert list(provider.inner.messages) == ["m0", "m2", "b"]
+    assert [data["parent_id"] for data in heard.of("append")] == [LATEST, "m0"]
+    assert heard.of("delete") == [{"message_ids": ["m1"]}]
+    assert "get_history failed" in caplog.text
+
+
 # -- what Session does itself ----------------------------------------------------------------------
+
+
+def test_a_class_is_no_provider():
+    with pytest.raises(TypeError, match="PlainProvider is a class"):
+        Session.create(PlainProvider)
+
+
+@on_a_loop
+async def test_times_of_a_driver_are_told_as_texts():
+    provider = FullProvider()
+    session = await fill(Session(provider), 2)
+    moment = datetime(2024, 5, 1, 12, 30)
+    for message in provider.messages.values():
+        message["createdAt"] = moment
+
+    provider.compactions.append(Compaction("o", "sum", "m1", "m1", moment))
+
+    told = "2024-05-01T12:30:00.000000Z"
+    history = await session.get_history()
+    assert names(history) == ["m0", "S(sum)"]
+    others = [await session.get_message("m0"), await session.get_latest_leaf()]
+    others += await session.get_branches("m0")
+    assert [message["createdAt"] for message in [*history, *others]] == [told] * 5
+
+
+@on_a_loop
+async def test_the_latest_leaf_is_the_last_that_can_be_read():
+    provider = FullProvider()
+    session = await fill(Session(provider), 3)
+
+    provider.messages["m2"] = {"id": "m2"}
+    assert (await session.get_latest_leaf())["id"] == "m1"
+
+    provider.messages["m0"] = provider.messages["m1"] = {}
+    assert await session.get_latest_leaf() is None
 
 
 @on_a_loop
@@ -301,9 +359,19 @@ class SyncIteration(FullProvider):
         return iter(list(self.messages.values()))
 
 
+class Listing(FullProvider):
+    async def iter_messages(self):
+        return list(self.messages.values())
+
+
 @pytest.mark.parametrize(
     ("kind", "unloaded"),
-    [(PlainProvider, ["m1"]), (FullProvider, ["m0", "m1"]), (SyncIteration, ["m0", "m1"])],
+    [
+        (PlainProvider, ["m1"]),
+        (FullProvider, ["m0", "m1"]),
+        (SyncIteration, ["m0", "m1"]),
+        (Listing, ["m0", "m1"]),
+    ],
 )
 @on_a_loop
 async def test_skills_are_unloaded_where_a_provider_lets_them_be_found(kind, unloaded):
@@ -400,6 +468,46 @@ async def test_a_lock_that_another_process_holds_turns_a_compaction_away(caplog)
     assert calls == []
     assert heard.statuses() == ["idle"]
     assert "nothing was compacted" not in caplog.text
+
+
+class Unlockable(FullProvider):
+    @asynccontextmanager
+    async def lock(self):
+        raise OSError("no lock to be had")
+        yield
+
+
+class Clinging(FullProvider):
+    @asynccontextmanager
+    async def lock(self):
+        yield
+        raise OSError("not let go")
+
+
+@on_a_loop
+async def test_a_lock_that_cannot_be_had_is_a_failure(caplog):
+    failures = []
+    session = Session(Unlockable(), on_compaction=compacting("m0", "m0"), compact_after=0)
+    session.on_compaction_error(failures.append)
+    heard = Heard(session)
+
+    await session.append_message(says("m0"))
+    with pytest.raises(OSError, match="no lock to be had"):
+        await session.compact()
+
+    assert list(map(str, failures)) == ["no lock to be had"] * 2
+    assert heard.kinds() == ["append", "idle", "error", "error"]
+    assert await shown(session) == ["m0"]
+
+
+@on_a_loop
+async def test_a_lock_that_is_not_let_go_undoes_nothing(caplog):
+    session = await fill(Session(Clinging(), on_compaction=compacting("m0", "m0")), 2)
+
+    assert (await session.compact()).to_message_id == "m0"
+
+    assert await shown(session) == ["S(sum)", "m1"]
+    assert "not let go" in caplog.text
 
 
 @on_a_loop

@@ -18,9 +18,9 @@ def message(*parts, role="assistant"):
     return {"id": "m", "role": role, "parts": list(parts)}
 
 
-def restored(*messages, labels=None):
+def restored(*messages, but=()):
     skills = LoadedSkills()
-    skills.restore(messages, labels)
+    skills.restore(messages, but=but)
     return skills.keys
 
 
@@ -152,7 +152,7 @@ def test_a_restore_starts_anew_and_reads_a_stream():
 def test_blocks_that_are_gone_can_be_left_out():
     loaded = message(part("text"), part("text", label="gone"))
 
-    assert restored(loaded, labels=["skills"]) == {"skills:a"}
+    assert restored(loaded, but={"gone"}) == {"skills:a"}
 
 
 def test_a_restore_that_fails_keeps_the_set():

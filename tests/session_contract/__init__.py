@@ -20,6 +20,7 @@ from session_contract.overlays import OverlayContract
 from session_contract.reading import ReadingContract
 from session_contract.search import SearchContract
 from session_contract.shared_use import SharedUseContract
+from session_contract.wrong_use import WrongUseContract
 
 
 class SessionStoreContract(
@@ -38,5 +39,6 @@ class SessionStoreContract(
     EventContract,
     SearchContract,
     SharedUseContract,
+    WrongUseContract,
 ):
     """What every store promises. Subclass it and give a `store` fixture."""

@@ -100,6 +100,16 @@ class ChangeContract(AsyncTests):
         assert heard == []
         assert await SessionManager.create(store).get("s") == before
 
+    async def test_an_update_from_false_to_zero_is_a_change(self, session):
+        message = says("m0")
+        message["parts"] = [{"type": "tool-count", "toolCallId": "c", "output": False}]
+        await session.append_message(message)
+        message["parts"][0]["output"] = 0
+
+        await session.update_message(message)
+
+        assert (await session.get_message("m0"))["parts"][0]["output"] is not False
+
     # -- deleting --
 
     async def test_children_of_a_deleted_message_move_to_its_parent(self, session):

@@ -257,6 +257,27 @@ class SkillContract(AsyncTests):
 
         assert await session.get_loaded_skill_keys() == {"skills:a"}
 
+    async def test_a_block_that_cannot_be_read_is_not_added(self, session):
+        soul = Broken("tea")
+        soul.is_broken = True
+        with pytest.raises(OSError, match="soul is broken"):
+            await session.add_context("soul", provider=soul)
+        assert await session.get_context_blocks() == []
+        soul.is_broken = False
+
+        block = await session.add_context("soul", provider=soul)
+
+        assert block.content == "tea"
+
+    async def test_a_block_that_was_removed_and_added_again_has_its_skills(self, store, skills):
+        await Session(store, session_id="s").append_message(loads("m0", "a", "text of a"))
+        session = Session(store, session_id="s").with_context("skills", provider=skills)
+
+        session.remove_context("skills")
+        session.with_context("skills", provider=skills)
+
+        assert await session.get_loaded_skill_keys() == {"skills:a"}
+
     async def test_a_removed_block_has_nothing_loaded(self, store, skills):
         blocks = [{"label": label, "provider": skills} for label in ("skills", "more")]
         await Session(store, session_id="s").append_message(loads("m0", "a", "text of a"))

@@ -59,6 +59,34 @@ class DescentContract(AsyncTests):
                     await use(session)
         assert ([info.id for info in await manager.list()] == ["s"]) is again
 
+    @pytest.mark.parametrize("again", [False, True])
+    async def test_what_a_handle_knows_of_a_deleted_session_is_not_told(
+        self, store, manager, again
+    ):
+        skills = {"get": lambda: "- a", "load": lambda key: "text"}
+        blocks = [{"label": "memory"}, {"label": "skills", "provider": skills}]
+        session = Session(store, session_id="s", context=blocks)
+        await session.append_message(says("m0"))
+        await session.freeze_system_prompt()
+        await session.tools()
+
+        await manager.delete("s")
+        if again:
+            await manager.append("s", says("secret"))
+
+        for use in (
+            lambda: session.get_context_block("memory"),
+            lambda: session.get_context_blocks(),
+            lambda: session.freeze_system_prompt(),
+            lambda: session.tools(),
+            lambda: session.get_loaded_skill_keys(),
+            lambda: session.unload_skill("skills", "a"),
+            lambda: session.search("hello"),
+            lambda: session.add_context("notes"),
+        ):
+            with pytest.raises(SessionDeleted, match="'s'"):
+                await use()
+
     async def test_blocks_of_a_deleted_session_say_so(self, store, manager):
         blocks = [{"label": "memory"}, {"label": "unread"}]
         session = Session(store, session_id="s", context=blocks)

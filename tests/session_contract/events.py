@@ -188,6 +188,16 @@ class EventContract(AsyncTests):
         assert heard == []
         assert len(twice) == 2
 
+    async def test_a_listener_that_is_stopped_hears_no_more_not_even_of_what_is_being_told(
+        self, session
+    ):
+        session.subscribe(lambda event: heard.stop())
+        heard = Heard(session)
+
+        await session.append_message(says("m0"))
+
+        assert heard == []
+
     async def test_events_are_of_this_object_alone(self, store, session):
         heard = Heard(session)
 

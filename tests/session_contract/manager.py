@@ -261,6 +261,20 @@ class ManagerContract(AsyncTests):
 
         assert [block.content for block in blocks] == ["of s", "of t"]
 
+    async def test_the_function_may_take_its_time(self, store):
+        async def own(session_id):
+            await asyncio.sleep(0)
+            return {"get": lambda: f"of {session_id}", "set": lambda text: None}
+
+        manager = SessionManager.create(store).with_context("memory", provider=own)
+        manager.with_cached_prompt(own)
+
+        first, second = await asyncio.gather(manager.get_session("s"), manager.get_session("s"))
+
+        assert first is second
+        assert (await first.get_context_block("memory")).content == "of s"
+        assert await first.freeze_system_prompt() == "of s"
+
     async def test_sessions_cannot_share_a_prompt_store(self, store):
         bare = {"get": lambda: None, "set": lambda text: None}
 

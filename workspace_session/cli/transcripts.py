@@ -62,7 +62,9 @@ def jsonl(
     these hide.
     """
     if entries and (raw or leaf is not None):
-        raise click.UsageError("--entries is all of a session: it goes with neither --raw nor --leaf")
+        raise click.UsageError(
+            "--entries is all of a session: it goes with neither --raw nor --leaf"
+        )
     tree = scope.tree(session)
     what: What = "entries" if entries else "said" if raw else "shown"
     _write(to_jsonl(tree, what, leaf=_end(tree, leaf)), output)

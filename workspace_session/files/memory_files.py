@@ -89,6 +89,13 @@ class MemoryFiles(SessionFiles):
             self._end += len(data)
         return parse_lines(data).entries
 
+    def read_header(self) -> Entry | None:
+        with self._shared.mutex:
+            if self._shared.deleted is not None:
+                raise SessionDeleted(self._shared.deleted)
+            first = bytes(self._shared.data[: self._shared.data.find(b"\n") + 1])
+        return next(iter(parse_lines(first).entries), None)
+
     def newest_first(self) -> Iterator[Entry] | None:
         return None
 

@@ -258,6 +258,14 @@ class SessionView:
         with self._mutex:
             return self._current().facts()
 
+    def check(self) -> None:
+        """Raise `SessionDeleted` if what this handle has met is gone; of the session a line is read."""
+        with self._mutex:
+            if self._working is not None or self._deleted:
+                self._current()
+            else:
+                self._check_header(self._files.read_header())
+
     def header(self) -> Header | None:
         """The first line of the session."""
         with self._mutex:
@@ -315,10 +323,11 @@ class SessionView:
 
     def _check_header(self, first: Entry | None) -> None:
         """The same as `_check_identity`, from the first line alone."""
-        if isinstance(first, Header):
-            if self._headers and first.timestamp not in self._headers:
-                self._load()
-            self._headers.add(first.timestamp)
+        stamp = first.timestamp if isinstance(first, Header) else None
+        if self._headers and stamp not in self._headers:
+            self._load()
+        if stamp is not None:
+            self._headers.add(stamp)
 
     def _known(self, tree: Tree, message_id: str) -> Message:
         node = tree.get(message_id)

@@ -62,6 +62,13 @@ def just_before(timestamp: str) -> str:
     return format_time(datetime.fromisoformat(timestamp) - _MICROSECOND)
 
 
+def as_time(value: str | datetime) -> str:
+    """A time as a text; a `datetime` without a zone is in UTC."""
+    if isinstance(value, str):
+        return value
+    return format_time(value if value.tzinfo else value.replace(tzinfo=UTC))
+
+
 def format_time(moment: datetime) -> str:
     """The one way a time is written: UTC, microseconds, `Z`."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
@@ -79,7 +86,6 @@ def normal_time(text: object) -> str | None:
     if not isinstance(text, str) or text.startswith(_END_OF_TIME):
         return None
     try:
-        moment = datetime.fromisoformat(text)
-        return format_time(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        return as_time(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         return None

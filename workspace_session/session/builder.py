@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 from workspace_session.errors import SessionInUse
+from workspace_session.session import arguments
 from workspace_session.session.calling import AwaitableProvider
 from workspace_session.session.context import ContextBlocks
 from workspace_session.session.estimates import TokenCounter
@@ -38,7 +39,7 @@ class SessionBuilder:
         on_compaction_error: Callable[[Exception], Any] | None = None,
     ) -> None:
         self._store, self._given = resolve_source(source)
-        self._session_id = session_id
+        self._session_id = arguments.text_or_none("a session id", session_id)
         self._blocks = ContextBlocks(self._wire)
         self._prompt = SystemPrompt(self._blocks)
         self._skills = LoadedSkills()
@@ -47,10 +48,15 @@ class SessionBuilder:
         self._caches_prompt = False
         self._prompt_store = prompt_store
         self._prompt.use_store(prompt_store)
-        self._function = on_compaction
-        self._threshold = compact_after
-        self._counter = token_counter
-        self._on_error = on_compaction_error
+        self._function: Callable[..., Any] | None = None
+        self._threshold: float | None = None
+        self._counter: TokenCounter | None = None
+        self._on_error: Callable[[Exception], Any] | None = None
+        if on_compaction is not None:
+            self.on_compaction(on_compaction)
+        self._compact_after(compact_after, token_counter)
+        if on_compaction_error is not None:
+            self.on_compaction_error(on_compaction_error)
         self._resolved: Any = None
         self._started = False
         self._starting = TaskLock()
@@ -76,7 +82,7 @@ class SessionBuilder:
     def for_session(self, session_id: str) -> Self:
         """Name the session."""
         self._refuse_when_used("for_session")
-        self._session_id = session_id
+        self._session_id = arguments.text("a session id", session_id)
         return self
 
     def with_context(
@@ -103,20 +109,24 @@ class SessionBuilder:
 
     def on_compaction(self, function: Callable[..., Any]) -> Self:
         """Say how to summarise; see `create_compact_function`."""
-        self._function = function
+        self._function = arguments.function("a compaction function", function)
         return self
 
     def compact_after(self, threshold: float, *, token_counter: TokenCounter | None = None) -> Self:
         """Compact by itself when an append brings the session above so many tokens."""
-        self._threshold = threshold
-        if token_counter is not None:
-            self._counter = token_counter
+        self._compact_after(arguments.number("a threshold", threshold), token_counter)
         return self
 
     def on_compaction_error(self, handler: Callable[[Exception], Any]) -> Self:
         """Call this with the exception of every compaction that fails."""
-        self._on_error = handler
+        self._on_error = arguments.function("an error handler", handler)
         return self
+
+    def _compact_after(self, threshold: float | None, token_counter: TokenCounter | None) -> None:
+        if token_counter is not None:
+            self._counter = arguments.function("a token_counter", token_counter)
+        if threshold is not None:
+            self._threshold = arguments.number("a threshold", threshold)
 
     def _refuse_when_used(self, builder: str) -> None:
         if self._resolved is not None:
@@ -156,10 +166,12 @@ class SessionBuilder:
 
 def resolve_source(source: Any) -> tuple[SessionStore | None, Any]:
     """What a session was given: a store, or else a provider."""
+    if inspect.isclass(source):
+        raise TypeError(f"{source.__name__} is a class; a session runs on an object of it")
     as_store = getattr(source, "session_store", None)
     if callable(as_store):
         return as_store(), None
-    if isinstance(source, SessionStore) and not inspect.isclass(source):
+    if isinstance(source, SessionStore):
         return source, None
     missing = missing_methods(source)
     if missing:

@@ -34,7 +34,9 @@ class AwaitableProvider:
 
 
 async def listed(items: Any) -> list[Any]:
-    """The items of an iterable of either kind."""
+    """The items of an iterable of either kind, or of what gives one when awaited."""
+    if inspect.isawaitable(items):
+        items = await items
     if hasattr(items, "__aiter__"):
         return [item async for item in items]
     return list(items)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
-from workspace_session.errors import NoCompactionFunction
+from workspace_session.errors import InvalidCompaction, NoCompactionFunction
+from workspace_session.session import arguments
 from workspace_session.session.builder import logger
 from workspace_session.session.calling import call
 from workspace_session.session.compactor import FunctionFailed, compact_once
@@ -38,7 +39,11 @@ class SessionCompaction(SessionContext):
 
     async def add_compaction(self, summary: str, from_id: str, to_id: str) -> Compaction:
         """Store an overlay of your own making; the prompt stays as it is."""
+        for what, value in (("a summary", summary), ("from_id", from_id), ("to_id", to_id)):
+            arguments.text(what, value)
         await self._ready()
+        if not summary.strip():
+            raise InvalidCompaction(self.id, from_id, to_id, "the summary is blank")
         if self._optional("compact_range") is None:  # whose storage checks the range itself
             path = [message["id"] for message in await self._provider.get_history(to_id)]
             check_stretch(self.id, path, from_id, to_id)
@@ -76,12 +81,8 @@ class SessionCompaction(SessionContext):
             raise NoCompactionFunction
         await self._ready()
 
-        async def work() -> CompactResult | None:
-            async with self._alone() as alone:
-                return await self._compact(leaf_id) if alone else None
-
-        leaf = leaf_id or await self._latest_leaf_id()
-        return await fly(self._flight_key, leaf, work, wait=True)
+        leaf = arguments.text_or_none("a leaf_id", leaf_id) or await self._latest_leaf_id()
+        return await fly(self._flight_key, leaf, lambda: self._alone(leaf_id), wait=True)
 
     @property
     def _flight_key(self) -> Any:
@@ -91,23 +92,35 @@ class SessionCompaction(SessionContext):
             return known
         return ("provider", id(self._given)) if self._store is None else (id(self._store), self.id)
 
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[bool]:
-        """Keep other processes from compacting, where the provider can; False if one is at it."""
+    async def _alone(self, leaf_id: str | None, *, by_itself: bool = False) -> CompactResult | None:
+        """Compact while other processes are kept from it, where the provider can do that."""
         lock = self._optional("lock")
         if lock is None:
-            yield True
-            return
-        async with lock() as had:
-            yield had is not False
+            return await self._compact(leaf_id, by_itself)
+        held = AsyncExitStack()
+        try:
+            had = await held.enter_async_context(lock())
+        except Exception as error:
+            await self._failed(error)
+            raise
+        try:
+            return None if had is False else await self._compact(leaf_id, by_itself)
+        finally:
+            try:
+                await held.aclose()
+            except Exception:  # what was stored stands
+                logger.exception("the lock of session %r could not be let go", self.id)
 
-    async def _compact(self, leaf_id: str | None) -> CompactResult | None:
+    async def _compact(self, leaf_id: str | None, by_itself: bool) -> CompactResult | None:
         closing: dict[str, Any] = {}
+        failures = self._failures
         before = await self._status("compacting")
         try:
             result = await self._compacted(leaf_id)
             if result is not None:
                 closing = {"compacted": {"tokens_before": before}}
+            elif by_itself and failures == self._failures:
+                self._warn_that_nothing_was_compacted()
             return result
         finally:  # whatever happens, a cancellation included
             await self._status("idle", **closing)
@@ -133,27 +146,18 @@ class SessionCompaction(SessionContext):
 
     async def _compact_by_itself(self, leaf: str) -> None:
         """After an append that brought the session above its threshold; it never fails the append."""
-        outcome: list[CompactResult | None] = []  # empty as long as others are compacting
-        failures = self._failures
+        with suppress(Exception):  # reported where it happened
+            await fly(self._flight_key, leaf, lambda: self._alone(None, by_itself=True), wait=False)
 
-        async def work() -> CompactResult | None:
-            async with self._alone() as alone:
-                if alone:
-                    outcome.append(await self._compact(None))
-            return outcome[0] if outcome else None
-
-        try:
-            await fly(self._flight_key, leaf, work, wait=False)
-        except Exception:
-            return  # reported where it happened
-        if outcome == [None] and failures == self._failures and not self._warned:
-            self._warned = True
-            counter = "a token counter is" if self._counter else "no token counter is"
-            logger.warning(
-                "session %r is above its threshold and nothing was compacted (%s configured)",
-                self.id,
-                counter,
-            )
+    def _warn_that_nothing_was_compacted(self) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        logger.warning(
+            "session %r is above its threshold and nothing was compacted (%s configured)",
+            self.id,
+            "a token counter is" if self._counter else "no token counter is",
+        )
 
     # -- estimates and status ----------------------------------------------------------------------
 
@@ -200,7 +204,10 @@ class SessionCompaction(SessionContext):
                 await call(self._on_error, error)
             except Exception:
                 logger.warning("the error handler of session %r failed", self.id, exc_info=True)
-        await self._events.emit("error", self.id, error=str(error))
+        await self._tell_of(error)
+
+    async def _tell_of(self, error: Exception) -> None:
+        await self._events.emit("error", self.id, error=str(error) or type(error).__name__)
 
     async def _refresh_after_compaction(self) -> None:
         try:
@@ -213,4 +220,4 @@ class SessionCompaction(SessionContext):
             await self._prompt.refresh()
         except Exception as error:  # nothing was compacted: no business of the error handler
             logger.warning("the prompt of session %r is as before the clear: %s", self.id, error)
-            await self._events.emit("error", self.id, error=str(error))
+            await self._tell_of(error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Protocol
 
 from workspace_session.session.calling import call
@@ -98,6 +99,9 @@ def _as_result(outcome: object) -> CompactResult | None:
     if outcome is None or isinstance(outcome, CompactResult):
         return outcome
     if isinstance(outcome, Mapping):
+        missing = [field.name for field in fields(CompactResult) if field.name not in outcome]
+        if missing:
+            raise TypeError(f"the mapping of a compaction function lacks {', '.join(missing)}")
         return CompactResult(
             outcome["summary"], outcome["from_message_id"], outcome["to_message_id"]
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workspace_session.errors import BlockError, DuplicateBlock
+from workspace_session.session import arguments
 from workspace_session.session.calling import method
 from workspace_session.session.context_slot import ContextSlot
 from workspace_session.session.keys import entry_key
@@ -33,8 +34,8 @@ class ContextBlocks:
         provider: object | None = None,
     ) -> None:
         """Add a block under a label that is free."""
-        if not isinstance(label, str):
-            raise TypeError(f"a label is a string, not {type(label).__name__}")
+        arguments.text("a label", label)
+        arguments.text_or_none("a description", description)
         if label in self._slots:
             raise DuplicateBlock(label)
         if max_tokens is not None and not isinstance(max_tokens, int):
@@ -42,6 +43,24 @@ class ContextBlocks:
         if provider is not None and method(provider, "get") is None:
             raise TypeError(f'the provider of block "{label}" has no get()')
         self._slots[label] = ContextSlot(label, description, max_tokens, provider, self._wire)
+
+    async def add(
+        self,
+        label: str,
+        *,
+        description: str | None = None,
+        max_tokens: int | None = None,
+        provider: object | None = None,
+    ) -> ContextBlock:
+        """Add a block and read it; one that cannot be read is not added."""
+        self.register(label, description=description, max_tokens=max_tokens, provider=provider)
+        slot = self._slots[label]
+        try:
+            return await slot.load()
+        except BaseException:
+            if self._slots.get(label) is slot:
+                del self._slots[label]
+            raise
 
     def remove(self, label: str) -> bool:
         """Drop a block, if there is one; what it stored stays."""

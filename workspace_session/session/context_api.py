@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workspace_session.errors import MissingProvider
+from workspace_session.errors import MissingProvider, SessionDeleted
 from workspace_session.session.builder import SessionBuilder, logger
 from workspace_session.session.calling import listed
 from workspace_session.session.tools import Tool, session_tools
@@ -18,12 +18,12 @@ class SessionContext(SessionBuilder):
 
     async def get_context_block(self, label: str) -> ContextBlock | None:
         """A block, loaded on demand."""
-        await self._ready()
+        await self._there()
         return await self._blocks.block(label)
 
     async def get_context_blocks(self) -> list[ContextBlock]:
         """All blocks, in the order they were added."""
-        await self._ready()
+        await self._there()
         return await self._blocks.blocks()
 
     async def replace_context_block(self, label: str, content: str) -> ContextBlock:
@@ -57,18 +57,15 @@ class SessionContext(SessionBuilder):
         provider: Any = None,
     ) -> ContextBlock:
         """Add a block to a session in use."""
-        await self._ready()
+        await self._there()
         if provider is None and self._store is None and not self._blocks.is_registered(label):
             raise MissingProvider(label)
         had_skills = self._blocks.has_skills()
-        self._blocks.register(
+        block = await self._blocks.add(
             label, description=description, max_tokens=max_tokens, provider=provider
         )
-        self._dropped.discard(label)
         if not had_skills and self._blocks.has_skills():
             await self._restore_skills()
-        block = await self._blocks.block(label)
-        assert block is not None
         return block
 
     def remove_context(self, label: str) -> bool:
@@ -81,7 +78,7 @@ class SessionContext(SessionBuilder):
 
     async def freeze_system_prompt(self) -> str:
         """The system prompt, rendered once and the same from then on."""
-        await self._ready()
+        await self._there()
         return await self._prompt.freeze()
 
     async def refresh_system_prompt(self) -> str:
@@ -93,17 +90,17 @@ class SessionContext(SessionBuilder):
 
     async def tools(self) -> dict[str, Tool]:
         """The tools a model may be given now, by name."""
-        await self._ready()
+        await self._there()
         return await session_tools(self._blocks, self._skills, self.unload_skill)
 
     async def get_loaded_skill_keys(self) -> set[str]:
         """The skills whose text is in the conversation, as `label:key`."""
-        await self._ready()
+        await self._there()
         return set(self._skills.keys)
 
     async def unload_skill(self, label: str, key: str) -> bool:
         """Take a skill's text out of the conversation again; False if it was not loaded."""
-        await self._ready()
+        await self._there()
         if not self._skills.is_loaded(label, key):
             return False
         for message in await self._every_message():
@@ -121,11 +118,17 @@ class SessionContext(SessionBuilder):
         return history
 
     async def _restore_skills(self) -> None:
-        """See which skills the active branch has loaded; without a skill block nothing is read."""
-        if self._blocks.has_skills():
-            self._skills.restore(await self._provider.get_history())
-            for label in self._dropped:
-                self._skills.drop_label(label)
+        """See which skills the active branch has loaded; without a skill block nothing is read.
+
+        A failure is only logged: what was written before stands.
+        """
+        if not self._blocks.has_skills():
+            return
+        try:
+            history = await self._provider.get_history()
+            self._skills.restore(history, but=self._dropped.difference(self._blocks.labels()))
+        except Exception:
+            logger.exception("could not restore the loaded skills of session %r", self.id)
 
     async def _ready(self) -> None:
         """First use: settle what the session runs on, and find out which skills are loaded."""
@@ -135,11 +138,14 @@ class SessionContext(SessionBuilder):
             if self._started:
                 return
             _ = self._provider
-            try:
-                await self._restore_skills()
-            except Exception:
-                logger.exception("could not restore the loaded skills of session %r", self.id)
+            await self._restore_skills()
             self._started = True
+
+    async def _there(self) -> None:
+        """Ready, for what is answered from memory: the session has not been deleted meanwhile."""
+        await self._ready()
+        if await self.is_deleted():
+            raise SessionDeleted(self.id)
 
     async def _update(self, message: SessionMessage) -> SessionMessage | None:
         raise NotImplementedError

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workspace_session.model.canonical import compact
+from workspace_session.session import arguments
 from workspace_session.session.calling import call
 from workspace_session.session.values import SessionEvent
 
@@ -23,17 +24,15 @@ class Events:
 
     def __init__(self, broadcast: Callable[[], Callable[[str], Any] | None]) -> None:
         self._broadcast = broadcast  # asked each time: an agent may get one at any moment
-        self._listeners: list[Listener] = []
+        self._listeners: dict[object, Listener] = {}  # the same function may subscribe twice
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Add a listener; call what comes back to remove it."""
-        entry: list[Listener] = [listener]  # so that the same function can subscribe twice
-        wrapped: Listener = lambda event: entry[0](event)  # noqa: E731
-        self._listeners.append(wrapped)
+        key = object()
+        self._listeners[key] = arguments.function("a listener", listener)
 
         def unsubscribe() -> None:
-            if wrapped in self._listeners:
-                self._listeners.remove(wrapped)
+            self._listeners.pop(key, None)
 
         return unsubscribe
 
@@ -48,8 +47,9 @@ class Events:
     async def emit(self, kind: str, session_id: str, **data: Any) -> None:
         """Tell everybody."""
         event = SessionEvent(kind, session_id, data)
-        for listener in list(self._listeners):
-            await self._tell(listener, event)
+        for key in list(self._listeners):
+            if (listener := self._listeners.get(key)) is not None:  # None: unsubscribed meanwhile
+                await self._tell(listener, event)
         if kind in ("status", "error") and (broadcast := self._broadcast()) is not None:
             await self._tell(broadcast, _as_text(event))
 

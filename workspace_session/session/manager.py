@@ -6,17 +6,20 @@ Everything that is said of a session is a fact in the session itself; the manage
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Self, overload
+from typing import Any, Protocol, Self, TypedDict, overload
 
-from workspace_session.errors import DuplicateBlock, SharedPromptStore, UnknownSession
+from workspace_session.errors import SharedPromptStore, UnknownSession
 from workspace_session.model.info import SessionInfo
 from workspace_session.model.placing import LATEST, Parent
+from workspace_session.session import arguments
 from workspace_session.session.builder import resolve_source
 from workspace_session.session.calling import call, method
+from workspace_session.session.context import ContextBlocks
 from workspace_session.session.estimates import TokenCounter
-from workspace_session.session.protocols import SessionStore
+from workspace_session.session.protocols import Hits, SessionStore
 from workspace_session.session.session import Session
 from workspace_session.session.shapes import checked
 from workspace_session.session.tools import Tool, history_search_tool
@@ -31,6 +34,26 @@ Setting = Callable[[Session, str], Any]
 Settings = list[Setting]
 
 
+class Block(TypedDict):
+    """What is said of a context block beside its label and its provider."""
+
+    description: str | None
+    max_tokens: int | None
+
+
+class _Begin(Protocol):
+    """`manager.create`, for type checkers."""
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        parent_session_id: str | None = None,
+        model: str | None = None,
+        source: str | None = None,
+    ) -> Awaitable[SessionInfo]: ...
+
+
 class _Create:
     """`SessionManager.create(store)` makes a manager, `manager.create(name)` a session."""
 
@@ -39,15 +62,18 @@ class _Create:
         self, manager: None, owner: type[SessionManager]
     ) -> Callable[[Any], SessionManager]: ...
     @overload
-    def __get__(
-        self, manager: SessionManager, owner: type[SessionManager]
-    ) -> Callable[..., Awaitable[SessionInfo]]: ...
+    def __get__(self, manager: SessionManager, owner: type[SessionManager]) -> _Begin: ...
     def __get__(self, manager: SessionManager | None, owner: type[SessionManager]) -> Any:
         return owner if manager is None else manager._create
 
 
 class SessionManager:
-    """The sessions of a store. Settings are copied into a session when it is first obtained."""
+    """The sessions of a store. Settings are copied into a session when it is first obtained.
+
+    `SessionManager.create(store)` makes a manager for an `AgentWorkspace` or another store;
+    `await manager.create(name, parent_session_id=None, model=None, source=None)` begins a session
+    and gives its record.
+    """
 
     create = _Create()
 
@@ -55,7 +81,7 @@ class SessionManager:
         self._store = _as_store(store)
         self._sessions: dict[str, Session] = {}
         self._settings: Settings = []
-        self._labels: set[str] = set()
+        self._blocks = ContextBlocks(lambda _label: None)  # what sessions get, checked when given
         self._history_label: str | None = None
 
     # -- builders ----------------------------------------------------------------------------------
@@ -72,16 +98,13 @@ class SessionManager:
 
         A provider object is shared by all of them; a function of the session id gives each its own.
         """
-        self._take_label(label)
         own = callable(provider) and method(provider, "get") is None
+        settings: Block = {"description": description, "max_tokens": max_tokens}
+        self._blocks.register(label, provider=None if own else provider, **settings)
 
-        def setting(session: Session, session_id: str) -> None:
-            session.with_context(
-                label,
-                description=description,
-                max_tokens=max_tokens,
-                provider=provider(session_id) if own else provider,
-            )
+        async def setting(session: Session, session_id: str) -> None:
+            made = await call(provider, session_id) if own else provider
+            session.with_context(label, provider=made, **settings)
 
         self._settings.append(setting)
         return self
@@ -91,19 +114,24 @@ class SessionManager:
         if provider is not None and (not callable(provider) or method(provider, "get")):
             raise SharedPromptStore
 
-        def setting(session: Session, session_id: str) -> None:
-            session.with_cached_prompt(None if provider is None else provider(session_id))
+        async def setting(session: Session, session_id: str) -> None:
+            made = None if provider is None else await call(provider, session_id)
+            session.with_cached_prompt(made)
 
         self._settings.append(setting)
         return self
 
     def on_compaction(self, function: Callable[..., Any]) -> Self:
         """Say how sessions are summarised."""
+        arguments.function("a compaction function", function)
         self._settings.append(lambda session, _id: session.on_compaction(function))
         return self
 
     def compact_after(self, threshold: float, *, token_counter: TokenCounter | None = None) -> Self:
         """Have sessions compact by themselves above so many tokens."""
+        arguments.number("a threshold", threshold)
+        if token_counter is not None:
+            arguments.function("a token_counter", token_counter)
         self._settings.append(
             lambda session, _id: session.compact_after(threshold, token_counter=token_counter)
         )
@@ -111,19 +139,15 @@ class SessionManager:
 
     def on_compaction_error(self, handler: Callable[[Exception], Any]) -> Self:
         """Call this with the exception of every compaction that fails."""
+        arguments.function("an error handler", handler)
         self._settings.append(lambda session, _id: session.on_compaction_error(handler))
         return self
 
     def with_searchable_history(self, label: str) -> Self:
         """Give every session a last block that searches all sessions."""
-        self._take_label(label)
+        self._blocks.register(label)
         self._history_label = label
         return self
-
-    def _take_label(self, label: str) -> None:
-        if label in self._labels:
-            raise DuplicateBlock(label)
-        self._labels.add(label)
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -138,10 +162,10 @@ class SessionManager:
         """A new session without messages, with an id of its own."""
         return await self._store.create(
             _new_id(),
-            name=name,
-            parent_session_id=parent_session_id,
-            model=model,
-            source=source,
+            name=arguments.text("a name", name),
+            parent_session_id=arguments.text_or_none("a session id", parent_session_id),
+            model=arguments.text_or_none("a model", model),
+            source=arguments.text_or_none("a source", source),
         )
 
     async def get(self, session_id: str) -> SessionInfo | None:
@@ -154,12 +178,16 @@ class SessionManager:
 
     async def rename(self, session_id: str, name: str) -> SessionInfo:
         """Give a session another name."""
-        return await self._store.annotate(session_id, name=name)
+        return await self._store.annotate(session_id, name=arguments.text("a name", name))
 
     async def add_usage(
         self, session_id: str, input_tokens: int, output_tokens: int, cost: float = 0.0
     ) -> SessionInfo:
-        """Add to what a session has used."""
+        """Add to what a session has used; cost is in US dollars."""
+        arguments.count("input_tokens", input_tokens)
+        arguments.count("output_tokens", output_tokens)
+        if not 0 <= arguments.number("a cost", cost) < math.inf:
+            raise ValueError("a cost is a finite number, zero or more")
         return await self._store.add_usage(session_id, input_tokens, output_tokens, cost)
 
     async def delete(self, session_id: str) -> None:
@@ -178,21 +206,22 @@ class SessionManager:
 
     async def _object(self, session_id: str) -> Session:
         """The object of an id; one whose session others have deleted is not given out again."""
-        session = self._sessions.get(session_id)
+        session = self._sessions.get(arguments.text("a session id", session_id))
         if session is not None and await session.is_deleted():
             self._let_go(session_id, session)
         if session_id not in self._sessions:
-            self._sessions[session_id] = self._set_up(session_id)
+            session = await self._set_up(session_id)
+            return self._sessions.setdefault(session_id, session)  # another may have been faster
         return self._sessions[session_id]
 
     def _let_go(self, session_id: str, session: Session) -> None:
         if self._sessions.get(session_id) is session:
             del self._sessions[session_id]
 
-    def _set_up(self, session_id: str) -> Session:
+    async def _set_up(self, session_id: str) -> Session:
         session = Session(self._store, session_id=session_id)
-        for setting in self._settings:
-            setting(session, session_id)
+        for setting in list(self._settings):
+            await call(setting, session, session_id)
         if self._history_label is not None:
             session.with_context(
                 self._history_label,
@@ -270,6 +299,8 @@ class SessionManager:
 
     async def fork(self, session_id: str, at_message_id: str, new_name: str) -> SessionInfo:
         """A new session that begins with the path to a message."""
+        arguments.text("a message id", at_message_id)
+        arguments.text("a name", new_name)
         facts = await self._inherited(session_id)
         return await self._store.fork(session_id, at_message_id, _new_id(), name=new_name, **facts)
 
@@ -277,6 +308,8 @@ class SessionManager:
         self, session_id: str, summary: str, new_name: str | None = None
     ) -> SessionInfo:
         """End a session and continue it in a new one that begins with a summary of it."""
+        arguments.text("a summary", summary)
+        arguments.text_or_none("a name", new_name)
         facts = await self._inherited(session_id)
         old = await self._store.annotate(session_id, end_reason="compaction")
         name = old.name if new_name is None else new_name
@@ -297,8 +330,10 @@ class SessionManager:
 
     # -- search ------------------------------------------------------------------------------------
 
-    async def search(self, query: str, limit: int = 20) -> Any:
+    async def search(self, query: str, limit: int = 20) -> Hits:
         """Messages of all sessions that hold all words of the query, the best first."""
+        arguments.text("a query", query)
+        arguments.number("a limit", limit)
         return await self._store.search(query, limit)
 
     async def tools(self) -> dict[str, Tool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from workspace_session.session.calling import call, method
 from workspace_session.session.context import ContextBlocks
@@ -56,6 +57,9 @@ def _tag(block: ContextBlock) -> str:
 
 # -- freezing --------------------------------------------------------------------------------------
 
+# Those of prompt stores, by identity: sessions that were given the same one take turns.
+_locks: WeakValueDictionary[int, TaskLock] = WeakValueDictionary()
+
 
 class SystemPrompt:
     """The prompt of one session."""
@@ -72,6 +76,8 @@ class SystemPrompt:
         if store is not None and missing:
             raise TypeError(f"a prompt store needs get() and set(); this one lacks {missing[0]}()")
         self._store = store
+        if store is not None:
+            self._lock = _locks.setdefault(id(store), self._lock)
 
     async def freeze(self) -> str:
         """The stored prompt, else the one in memory, else a new one; from now on this one."""

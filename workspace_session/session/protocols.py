@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from workspace_session.model.hits import SearchHit
 from workspace_session.model.info import SessionInfo
 from workspace_session.model.placing import LATEST, Parent
 from workspace_session.session.values import AppendResult, Compaction, SessionMessage
 
 Infos = list[SessionInfo]
+Hits = list[SearchHit]
 
 REQUIRED = (
     "get_message",
@@ -99,7 +101,7 @@ class SessionStore(Protocol):
     ) -> SessionInfo:
         """A new session with the path to a message, its overlays and labels."""
 
-    async def search(self, query: str, limit: int) -> Any:
+    async def search(self, query: str, limit: int) -> Hits:
         """Hits in all sessions."""
 
 

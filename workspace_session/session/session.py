@@ -8,18 +8,20 @@ application runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from workspace_session.errors import NotSupported, SearchNotSupported, UnknownMessage
+from workspace_session.model.canonical import compact_sorted
 from workspace_session.model.placing import LATEST, Parent
+from workspace_session.session import arguments
 from workspace_session.session.builder import logger
 from workspace_session.session.compacting import SessionCompaction
 from workspace_session.session.events import Listener
+from workspace_session.session.protocols import Hits
 from workspace_session.session.shapes import (
     as_messages,
+    as_read,
     checked,
     fresh_id,
-    is_readable,
     overlaid,
     stored_size,
 )
@@ -41,7 +43,7 @@ class Session(SessionCompaction):
         self, message: SessionMessage, parent_id: Parent = LATEST
     ) -> AppendResult:
         """Store a message under `parent_id`: `LATEST`, None for a new root, or a message's id."""
-        message = checked(message)
+        message, parent_id = checked(message), arguments.parent(parent_id)
         await self._ready()
         if "id" not in message and not getattr(self._provider, "makes_ids", False):
             message["id"] = fresh_id()
@@ -61,15 +63,22 @@ class Session(SessionCompaction):
             await self._compact_by_itself(result.message["id"])
         return result
 
-    async def _parent_of(self, result: AppendResult, asked: Parent) -> str | None:
-        """What a message hangs from, looked up only for those who are told and if need be."""
+    async def _parent_of(self, result: AppendResult, asked: Parent) -> Parent:
+        """What a message hangs from, looked up only for those who are told and if need be.
+
+        `LATEST` if that is not to be had.
+        """
         if result.parent_id is not LATEST:
             return result.parent_id
         if result.inserted and asked is not LATEST:
             return asked
         if not self._events.has_listeners():
             return None
-        path = await self._provider.get_history(result.message["id"])
+        try:
+            path = await self._provider.get_history(result.message["id"])
+        except Exception:  # the write stands
+            logger.exception("what a message of session %r hangs from is not known", self.id)
+            return LATEST
         return path[-2]["id"] if len(path) > 1 else None
 
     async def _tip_for_skills(self) -> str | None:
@@ -99,8 +108,9 @@ class Session(SessionCompaction):
         """Remove messages; returns the ids of those that were there."""
         if isinstance(message_ids, str):
             raise TypeError("delete_messages takes a list of ids, not one id")
+        ids = [arguments.text("a message id", message_id) for message_id in message_ids]
         await self._ready()
-        removed: list[str] = await self._provider.delete_messages(list(message_ids))
+        removed: list[str] = await self._provider.delete_messages(ids)
         if removed:
             await self._restore_skills()
             await self._events.emit("delete", self.id, message_ids=removed)
@@ -118,6 +128,7 @@ class Session(SessionCompaction):
 
     async def set_leaf(self, message_id: str) -> SessionMessage:
         """Make a message the tip until the next append or move."""
+        arguments.text("a message id", message_id)
         await self._ready()
         move = self._optional("set_leaf")
         if move is None:
@@ -134,32 +145,38 @@ class Session(SessionCompaction):
 
     async def get_message(self, message_id: str) -> SessionMessage | None:
         """A message of this session, or None."""
+        arguments.text("a message id", message_id)
         await self._ready()
-        found: SessionMessage | None = await self._provider.get_message(message_id)
-        return found if is_readable(found) else None
+        return as_read(await self._provider.get_message(message_id))
 
     async def get_history(
         self, leaf_id: str | None = None, *, sanitize_tools: bool = False
     ) -> list[SessionMessage]:
         """The path to a leaf with summaries in place of what they cover."""
+        arguments.text_or_none("a leaf_id", leaf_id)
         await self._ready()
         messages = as_messages(await self.shown(leaf_id))
         return sanitize_tool_pairs(messages) if sanitize_tools else messages
 
     async def get_latest_leaf(self) -> SessionMessage | None:
-        """The tip of the active branch."""
+        """The tip of the active branch; of one that cannot be read, the last that can."""
         await self._ready()
-        found: SessionMessage | None = await self._provider.get_latest_leaf()
-        return found
+        found = as_read(await self._provider.get_latest_leaf())
+        if found is not None:
+            return found
+        path = map(as_read, reversed(await self._provider.get_history()))
+        return next((message for message in path if message is not None), None)
 
     async def get_branches(self, message_id: str | None) -> list[SessionMessage]:
         """The direct children of a message, or the roots for None, in the order of appending."""
+        arguments.text_or_none("a message id", message_id)
         await self._ready()
-        found: list[SessionMessage] = await self._provider.get_branches(message_id)
-        return [message for message in found if is_readable(message)]
+        found = map(as_read, await self._provider.get_branches(message_id))
+        return [message for message in found if message is not None]
 
     async def get_path_length(self, leaf_id: str | None = None) -> int:
         """How many messages the path has, summaries not counted."""
+        arguments.text_or_none("a leaf_id", leaf_id)
         await self._ready()
         return int(await self._provider.get_path_length(leaf_id or None))
 
@@ -173,6 +190,8 @@ class Session(SessionCompaction):
         self, max_content_bytes: int, min_recent_messages: int = 1
     ) -> RecentHistory:
         """The longest end of the active path that fits."""
+        arguments.number("max_content_bytes", max_content_bytes)
+        arguments.number("min_recent_messages", min_recent_messages)
         await self._ready()
         recent = self._optional("get_recent_history")
         if recent is None:
@@ -189,13 +208,16 @@ class Session(SessionCompaction):
         size = sum(map(stored_size, await self._provider.get_history()))
         return RecentHistory(await self.get_history(), False, size)
 
-    async def search(self, query: str, limit: int = 20) -> Any:
+    async def search(self, query: str, limit: int = 20) -> Hits:
         """Messages of this session that hold all words of the query, the best first."""
+        arguments.text("a query", query)
+        arguments.number("a limit", limit)
         await self._ready()
         search = self._optional("search_messages")
         if search is None:
             raise SearchNotSupported
-        return await search(query, limit)
+        found: Hits = await search(query, limit)
+        return found
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -206,4 +228,7 @@ class Session(SessionCompaction):
 
 def _same(stored: SessionMessage, message: SessionMessage) -> bool:
     """Whether an update would change nothing; the time of creation is not up for change."""
-    return {**stored, "createdAt": ""} == {**message, "createdAt": ""}
+    # As JSON: to Python, False is 0.
+    return compact_sorted({**stored, "createdAt": ""}) == compact_sorted(
+        {**message, "createdAt": ""}
+    )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from math import floor
-from typing import Any
+from typing import Any, TypeGuard
 
 from workspace_session.errors import InvalidCompaction, InvalidMessage, StateNotSerializable
 from workspace_session.model.canonical import compact, parse
-from workspace_session.model.clock import format_time, stamps
+from workspace_session.model.clock import as_time, stamps
 from workspace_session.model.overlays import cover
 from workspace_session.session.values import (
     SUMMARY_PREFIX,
@@ -27,7 +27,7 @@ def checked(message: object) -> SessionMessage:
     if not isinstance(message, Mapping):
         raise InvalidMessage(f"a message is a JSON object, not {type(message).__name__}")
     try:
-        copy: SessionMessage = parse(compact(_with_time_as_text(message)))
+        copy: SessionMessage = parse(compact(_with_time_as_text(dict(message))))
     except StateNotSerializable as error:
         raise InvalidMessage(f"not JSON at {error.path}: {error.reason}") from None
     for key in ("id", "role"):
@@ -37,17 +37,18 @@ def checked(message: object) -> SessionMessage:
         raise InvalidMessage("a message has a role")
     if not isinstance(copy.get("parts"), list):
         raise InvalidMessage("the parts of a message are a list")
+    if copy.get("id") != message.get("id"):
+        raise InvalidMessage("the id of a message is not valid Unicode")
     if copy.get("id", "").startswith(SUMMARY_PREFIX):
         raise InvalidMessage(f"ids that start with {SUMMARY_PREFIX!r} are those of summaries")
     return copy
 
 
-def _with_time_as_text(message: Mapping[str, Any]) -> SessionMessage:
+def _with_time_as_text(message: SessionMessage) -> SessionMessage:
     created = message.get("createdAt")
     if not isinstance(created, datetime):
-        return dict(message)
-    moment = created if created.tzinfo else created.replace(tzinfo=UTC)
-    return {**message, "createdAt": format_time(moment)}
+        return message
+    return {**message, "createdAt": as_time(created)}
 
 
 def fresh_id() -> str:
@@ -55,7 +56,7 @@ def fresh_id() -> str:
     return stamps(1, "")[0][1]
 
 
-def is_readable(message: object) -> bool:
+def is_readable(message: object) -> TypeGuard[SessionMessage]:
     """Whether something stored has the shape of a session message; reads skip what has not."""
     return (
         isinstance(message, dict)
@@ -66,9 +67,14 @@ def is_readable(message: object) -> bool:
     )
 
 
+def as_read(message: object) -> SessionMessage | None:
+    """Something that a provider gave as it is shown; None for what is no message."""
+    return _with_time_as_text(message) if is_readable(message) else None
+
+
 def overlaid(path: Sequence[SessionMessage], compactions: Sequence[Compaction]) -> list[Shown]:
     """A path with overlays applied; each summary is the overlay it comes from."""
-    readable = [message for message in path if is_readable(message)]
+    readable = [shown for message in path if (shown := as_read(message)) is not None]
     by_id = {overlay.message["id"]: overlay for overlay in compactions}
     items: list[Shown] = [
         by_id.get(message["id"], message) if is_compaction_message(message) else message

@@ -62,15 +62,13 @@ class LoadedSkills:
         """The conversation is empty."""
         self._loaded.clear()
 
-    def restore(
-        self, messages: Iterable[SessionMessage], labels: Collection[str] | None = None
-    ) -> None:
-        """Find out from a path, root first, what it holds; `labels` names the blocks that count."""
+    def restore(self, messages: Iterable[SessionMessage], *, but: Collection[str] = ()) -> None:
+        """Find out from a path, root first, what it holds; blocks called like `but` do not count."""
         loaded: set[tuple[str, str]] = set()
         for message in messages:
             if message.get("role") == "assistant":
                 _follow(message, loaded)
-        self._loaded = {pair for pair in loaded if labels is None or pair[0] in labels}
+        self._loaded = {pair for pair in loaded if pair[0] not in but}
 
     @staticmethod
     def unloaded(message: SessionMessage, label: str, key: str) -> SessionMessage | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from workspace_session.model.clock import as_time
 from workspace_session.model.placing import LATEST, Parent
 
 SessionMessage = dict[str, Any]
@@ -35,6 +36,10 @@ class Compaction:
     from_message_id: str
     to_message_id: str
     created_at: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.created_at, str):  # a driver may give a `datetime`
+            object.__setattr__(self, "created_at", as_time(self.created_at))
 
     @property
     def from_id(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from workspace_session.errors import UnknownSession
 from workspace_session.files.memory_files import MemoryLog
+from workspace_session.files.names import encode_id
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.model import messages
 from workspace_session.model.clock import normal_time
@@ -43,6 +44,7 @@ class MemoryStore:
 
     def tree(self, session_id: str) -> SessionTree:
         """The tree of a session, there or not."""
+        encode_id("session", session_id)  # what cannot be one on files is none here
         found = self._sessions.setdefault(session_id, _Session())
         return SessionTree.in_memory(
             session_id,
@@ -83,6 +85,7 @@ class MemoryStore:
 
     async def exists(self, session_id: str) -> bool:
         """Whether there is a record of a session."""
+        encode_id("session", session_id)
         return session_id in self._sessions and bool(self._sessions[session_id].log.data)
 
     async def info(self, session_id: str) -> SessionInfo | None:
@@ -128,6 +131,7 @@ class MemoryStore:
         return target.info()
 
     def _existing(self, session_id: str) -> SessionTree | None:
+        encode_id("session", session_id)
         if session_id not in self._sessions:
             return None
         tree = self.tree(session_id)
@@ -212,4 +216,4 @@ class MemoryText:
 
     def _check(self) -> None:
         if self._tree is not None:
-            self._tree.header()  # raises `SessionDeleted`
+            self._tree.check()

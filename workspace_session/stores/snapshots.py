@@ -68,7 +68,7 @@ class Snapshot:
 
     def _check(self) -> None:
         if self._tree is not None:
-            self._tree.header()  # raises `SessionDeleted`
+            self._tree.check()
 
 
 class AgentContextProvider:

@@ -128,7 +128,7 @@ class TreeProvider:
     async def is_deleted(self) -> bool:
         """Whether the session was deleted under this handle."""
         try:
-            await self._read(self.tree.header)
+            await self._read(self.tree.check)
         except SessionDeleted:
             return True
         return False
@@ -266,8 +266,7 @@ class TreeProvider:
 
     def _searched(self, query: str, limit: int) -> Any:
         assert self._search is not None
-        if self.tree.is_warm:  # to know a session that was not read yet is not worth reading it
-            self.tree.header()  # raises `SessionDeleted`
+        self.tree.check()
         return self._search(query, limit, self.tree.id)
 
     def _all_messages(self) -> list[SessionMessage]:
