@@ -690,6 +690,131 @@ class TreeContract:
         with pytest.raises(UnknownMessage):
             tree.context(shown_id)
 
+    # -- taking back --
+
+    def test_a_pop_gives_the_newest_message_and_moves_the_tip_before_it(self, tree):
+        grow(tree, 3)
+
+        assert tree.pop().id == "m2"
+
+        assert shown(tree.context()) == ["m0", "m1"]
+        assert shown(tree.children("m1")) == ["m2"]  # it is a branch now
+        assert tree.append(said("x", "x")).entry.parent_id == "m1"
+
+    def test_an_empty_session_has_nothing_to_pop(self, tree):
+        assert tree.pop() is None
+        grow(tree, 1)
+
+        assert [tree.pop().id, tree.pop(), tree.leaf] == ["m0", None, None]
+
+    def test_popping_a_summary_takes_back_its_whole_range(self, tree):
+        grow(tree, 4)
+        tree.compact("short", "m1", "m3")
+
+        assert tree.pop().summary == "short"
+
+        assert (tree.leaf, shown(tree.context())) == ("m0", ["m0"])
+
+    def test_popping_what_follows_a_summary_leaves_the_summary(self, tree):
+        grow(tree, 5)
+        tree.compact("short", "m1", "m3")
+
+        assert tree.pop().id == "m4"
+
+        assert shown(tree.context()) == ["m0", "short"]
+
+    def test_the_last_messages_are_replaced_on_a_new_branch(self, tree):
+        grow(tree, 4)
+
+        placed = tree.replace_tail(tree.tail(2), [said("x", "own"), said("y")])
+
+        assert [result.entry.parent_id for result in placed] == ["m1", placed[0].entry.id]
+        assert "own" not in shown(tree.context())  # ids are fresh
+        assert shown(tree.context()) == ["m0", "m1", *(result.entry.id for result in placed)]
+        assert shown(tree.path("m3")) == ["m0", "m1", "m2", "m3"]
+
+    def test_everything_may_be_replaced_also_by_nothing(self, tree):
+        grow(tree, 2)
+
+        placed = tree.replace_tail(tree.context(), [said("x")])
+        assert shown(tree.context()) == [placed[0].entry.id]
+
+        assert tree.replace_tail(tree.context(), []) == []
+        assert tree.leaf is None
+
+    def test_what_has_changed_meanwhile_is_not_replaced(self, tree):
+        grow(tree, 3)
+        seen = tree.tail(2)
+        changes = [
+            lambda: tree.append(said("x", "x")),
+            lambda: tree.set_leaf("m1"),
+            lambda: tree.set_leaf("m2") or tree.update("m2", {"role": "user", "content": "new"}),
+            lambda: tree.compact("short", "m1", "m2"),
+        ]
+
+        for change in changes:
+            change()
+            before = len(list(tree.log()))
+            assert tree.replace_tail(seen, [said("y")]) is None
+            assert len(list(tree.log())) == before
+
+    def test_a_summary_at_the_end_is_replaced_with_all_it_covers(self, tree):
+        grow(tree, 4)
+        tree.compact("short", "m1", "m2")
+
+        (placed,) = tree.replace_tail(tree.tail(2), [said("x")])
+
+        assert placed.entry.parent_id == "m0"
+        assert shown(tree.context("m3")) == ["m0", "short", "m3"]
+
+    def test_pops_are_undone_one_by_one(self, tree):
+        grow(tree, 3)
+        tree.pop()
+        tree.pop()
+
+        for expected in (["m0", "m1"], ["m0", "m1", "m2"]):
+            assert tree.undo() is True
+            assert shown(tree.context()) == expected
+        assert tree.undo() is False
+
+    def test_nothing_is_undone_after_something_was_appended(self, tree):
+        grow(tree, 2)
+        tree.pop()
+        tree.append(said("x", "x"))
+
+        assert tree.undo() is False
+        assert shown(tree.context()) == ["m0", "x"]
+
+    def test_a_clear_is_undone_with_branches_summaries_and_labels(self, tree):
+        grow(tree, 5)
+        tree.append(said("side", "side"), parent="m0")
+        tree.compact("short", "m1", "m3")
+        tree.label("m4", "good")
+        tree.update("m4", {"role": "user", "content": "new"})
+        tree.set_leaf("m4")
+        before = (shown(tree.context()), tree.leaves(), tree.labels(), len(tree), tree.leaf)
+        tree.clear()
+
+        assert tree.undo() is True
+
+        after = (shown(tree.context()), tree.leaves(), tree.labels(), len(tree), tree.leaf)
+        assert after == before
+        assert tree.get("m4").message["content"] == "new"
+        assert shown(tree.path("side")) == ["m0", "side"]
+        assert tree.undo() is False
+
+    def test_a_pop_and_then_a_clear_are_undone_in_turn(self, tree):
+        grow(tree, 2)
+        tree.pop()
+        tree.clear()
+
+        assert tree.undo() is True
+        assert shown(tree.context()) == ["m0"]
+        assert tree.leaves() == ["m1"]  # the popped one is back as the branch it was
+
+    def test_an_empty_session_has_nothing_to_undo(self, tree):
+        assert tree.undo() is False
+
     # -- bookmarks, facts, sums --
 
     def test_a_label_is_set_replaced_and_taken_away(self, tree):

@@ -12,7 +12,7 @@ from workspace_session import SessionTree, Workspace
 WRITES = frozenset(
     {
         "append", "extend", "update", "delete", "clear", "set_leaf", "compact", "label", "annotate",
-        "add_usage", "add_custom", "start",
+        "add_usage", "add_custom", "start", "pop", "replace_tail", "undo",
     }
 )  # fmt: skip
 

@@ -21,7 +21,7 @@ from workspace_session.files.locks import lock_at
 from workspace_session.files.memory_files import MemoryFiles, MemoryLog, MemoryPlace
 from workspace_session.files.session_files import SessionFiles
 from workspace_session.files.session_view import Search
-from workspace_session.files.session_writer import SessionWriter
+from workspace_session.files.tip_writer import TipWriter
 from workspace_session.files.verify import Problem, check_session
 from workspace_session.model.canonical import compact as json_bytes
 from workspace_session.model.canonical import compact_sorted, parse
@@ -48,7 +48,7 @@ from workspace_session.model.tokens import estimate_message_tokens
 from workspace_session.model.tree import NeedsLog, Shown, Tree
 
 
-class SessionTree(SessionWriter):
+class SessionTree(TipWriter):
     """One session of one agent. Handles are cheap; any number may be open, in any process."""
 
     @classmethod

@@ -224,7 +224,7 @@ class SessionView:
                 return []
             if self._working is None and (end := self._end(count)) is not None:
                 return list(end)
-            return self.context()[-count:]
+            return self._ask(lambda tree: tree.tail(tree.tip, count))
 
     def path_length(self, leaf: str | None = None) -> int:
         """The number of messages of `path()`."""

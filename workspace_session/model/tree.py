@@ -139,6 +139,17 @@ class Tree(Fold):
             for shown in cover(starts, ends, self.overlays)
         ]
 
+    def tail(self, leaf: str | None, count: int) -> list[Shown]:
+        """The last items of `context`; without overlays, only they are walked."""
+        if self.overlays or self._spans:
+            return self.context(leaf)[-count:]
+        items: list[Shown] = []
+        while leaf is not None and len(items) < count:
+            items.append(self._nodes[leaf])
+            leaf = self._parents[leaf]
+        items.reverse()
+        return items
+
     def appended_since(self, tip: str | None) -> list[Message] | None:
         """The messages between an earlier tip and this one; None if it is no ancestor of it."""
         new: list[Message] = []

@@ -1,0 +1,85 @@
+"""The end of the active branch: taking the newest message back, replacing the last ones, undoing that.
+
+Nothing is removed by any of this. The tip moves, what it leaves behind stays in the log as a branch, and
+what is replaced is compared under the lock with what the caller saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from workspace_session.files.session_writer import SessionWriter
+from workspace_session.model.entries import Clear, Compaction, Entry, Leaf
+from workspace_session.model.placing import Appended, draft, place
+from workspace_session.model.tree import Shown, Tree
+from workspace_session.model.undoing import last_step, restored
+
+
+class TipWriter(SessionWriter):
+    """A session whose newest messages can be taken back."""
+
+    def pop(self) -> Shown | None:
+        """Move the tip before the last of `context()`, and return that; None when there is none."""
+
+        def make(tree: Tree, after: str) -> tuple[list[Entry], Shown | None]:
+            shown = tree.tail(tree.tip, 2)
+            if not shown:
+                return [], None
+            return [self._entry(Leaf, after, target_id=_before(shown, 1))], shown[-1]
+
+        return self._write(make)
+
+    def replace_tail(
+        self, tail: Sequence[Shown], messages: Iterable[Mapping[str, Any]]
+    ) -> list[Appended] | None:
+        """Put messages in the place of the last of `context()`, if they still are as in `tail`.
+
+        One batch, on a new branch from what stands before them. None, and nothing written, when
+        somebody else was there first. The messages get fresh ids, whatever they say.
+        """
+        drafts = [draft(message, own_id=False) for message in messages]
+        wanted = list(tail)
+
+        def make(tree: Tree, after: str) -> tuple[Sequence[Entry], list[Appended] | None]:
+            shown = tree.tail(tree.tip, len(wanted) + 1)
+            if shown[max(len(shown) - len(wanted), 0) :] != wanted:
+                return [], None
+            parent = _before(shown, len(wanted))
+            if not drafts:
+                moved = tree.tip != parent
+                return ([self._entry(Leaf, after, target_id=parent)] if moved else []), []
+            results = place(
+                tree, drafts, parent=parent, author=None, session_id=self.id, after=after
+            )
+            return [result.entry for result in results], results
+
+        return self._write(make)
+
+    def undo(self) -> bool:
+        """Take back the last move of the tip (a pop, a switch) or the last clear.
+
+        Only what nothing was appended after; False when there is nothing of the kind. What a clear
+        hid comes back whole, branches included, as new entries.
+        """
+
+        def make(_tree: Tree, after: str) -> tuple[list[Entry], bool]:
+            whole = self._whole()
+            step = last_step(whole.entries)
+            if step is None:
+                return [], False
+            if isinstance(whole.entries[step.at], Clear):
+                if whole.trim is not None:  # the log was lost, and what was cleared with it
+                    return [], False
+                return restored(Tree.of_log(whole.entries[: step.at]), after), True
+            return [self._entry(Leaf, after, target_id=step.before)], True
+
+        return self._write(make)
+
+
+def _before(shown: Sequence[Shown], count: int) -> str | None:
+    """What the last `count` items hang from, on the path as it is shown."""
+    if len(shown) <= count:
+        return None
+    item = shown[-count - 1]
+    return item.to_id if isinstance(item, Compaction) else item.id
