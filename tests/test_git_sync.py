@@ -351,9 +351,11 @@ def test_live_writers_lose_nothing_while_clones_sync(tmp_path):
     drivers = [threading.Thread(target=drive, args=(at,)) for at in (0, 1)]
     for thread in drivers:
         thread.start()
-    for _ in range(4):
+    syncs = 0
+    while syncs < 4 or min(written) <= 20:  # however slow the machine is
         sync(one.workspace)
         sync(two.workspace)
+        syncs += 1
     stop.set()
     for thread in drivers:
         thread.join()
@@ -365,7 +367,6 @@ def test_live_writers_lose_nothing_while_clones_sync(tmp_path):
     wanted = {"base"} | {
         f"{name}-{n}" for at, name in enumerate(("one", "two")) for n in range(written[at])
     }
-    assert min(written) > 20
     assert sorted(wanted) == one.texts() == two.texts()
     same(one, two)
 
