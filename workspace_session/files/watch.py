@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 import time
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -122,6 +123,9 @@ def _observer(*, polling: bool) -> BaseObserver:
     from watchdog.observers import Observer
     from watchdog.observers.polling import PollingObserver
 
+    # A directory that is made while watchdog walks its parent is met twice, which it warns of and
+    # which does no harm; nobody who watches a workspace could do anything about it.
+    warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning, r"watchdog\.")
     return PollingObserver(timeout=_POLL) if polling else Observer()
 
 
