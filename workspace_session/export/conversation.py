@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from workspace_session.export.facts import moment, plural
-from workspace_session.export.parts import Exchange, Part, Unread, parts, pretty
+from workspace_session.export.parts import Exchange, Part, Unread, gist, parts, pretty, speaker
 from workspace_session.export.prose import prose, safe, verbatim
 from workspace_session.export.story import Story
 from workspace_session.model.blocks import Media, Text, Thinking
 from workspace_session.model.entries import Compaction, Message
-from workspace_session.model.messages import describe, one_line, plain, role
+from workspace_session.model.messages import one_line, plain, role
 from workspace_session.model.outline import Row, rows
 
 GIST = 110
@@ -38,12 +38,14 @@ def conversation(story: Story) -> Iterator[str]:
     """The pieces of the main part of the page."""
     opened: list[_Open] = []
     day = ""
+    before: Message | None = None
     for number, row in enumerate(rows(story.outline)):
         starts_over = number > 0 and story.outline.parents[row.entry.id] is None
         summary = story.outline.summaries.get(row.entry.id)
         hidden_by = story.outline.hidden.get(row.entry.id)
         while opened and _is_over(opened[-1], row, hidden_by, starts_over=starts_over):
             yield opened.pop().end
+            before = None
         if starts_over:
             yield '<p class="another">Another beginning, which continues nothing above:</p>'
         if row.starts_branch:
@@ -56,15 +58,15 @@ def conversation(story: Story) -> Iterator[str]:
             hidden_by,
         )
         if hidden_by is not None and not inside:
-            count = 0 if summary is None else summary.covers.messages
-            yield _range(count)
+            yield _range(summary)
             opened.append(_Open(row.depth, hidden_by, "</div></details></section>"))
         elif summary is not None:
             yield "</section>"  # what it hides is lost
         if (today := moment(row.entry.timestamp)[:10]) != day:
             day = today
             yield f'<p class="day"><time datetime="{day}">{day}</time></p>'
-        yield _article(row.entry, story)
+        yield _article(row.entry, story, None if row.starts_branch or summary else before)
+        before = row.entry
     for one in reversed(opened):
         yield one.end
     if not story.outline.parents:
@@ -84,7 +86,7 @@ def _is_over(one: _Open, row: Row, hidden_by: str | None, *, starts_over: bool) 
 
 def _branch(row: Row, story: Story) -> str:
     count = plural(story.outline.sizes[row.entry.id], "message")
-    said = safe(one_line(describe(row.entry.message, story.tool_names), GIST))
+    said = safe(gist(row.entry.message, story.tool_names, GIST))
     badges = badges_of(row.entry.id, story)
     return (
         f'<details class="branch"><summary><span>Another branch, {count}</span>{badges}'
@@ -93,7 +95,9 @@ def _branch(row: Row, story: Story) -> str:
 
 
 def _summary(summary: Compaction) -> str:
-    count = plural(summary.covers.messages, "message")
+    count = (
+        plural(summary.covers.messages, "message") if summary.covers.messages else "what follows"
+    )
     return (
         f'<section class="summary-card sum" id="{anchor(summary.id)}"><header>'
         f'<span class="who">Summary</span>stands in for {count} when a model reads</header>'
@@ -101,28 +105,44 @@ def _summary(summary: Compaction) -> str:
     )
 
 
-def _range(count: int) -> str:
+def _range(summary: Compaction | None) -> str:
     """What a summary hides. One that began on another branch goes on here."""
-    start = "" if count else '<section class="sum">'
-    what = f"Show {plural(count, 'message')}" if count else "Show what the summary above hides"
+    if summary is None:
+        start, what = '<section class="sum">', "Show what the summary above hides"
+    elif summary.covers.messages:
+        start, what = "", f"Show {plural(summary.covers.messages, 'message')}"
+    else:  # by other hands, which did not count
+        start, what = "", "Show what it hides"
     return f'{start}<details class="hidden"><summary>{what}</summary><div class="thread">'
 
 
 # -- one message -----------------------------------------------------------------------------------
 
 
-def _article(entry: Message, story: Story) -> str:
+def _article(entry: Message, story: Story, before: Message | None) -> str:
+    """A message; `before` is the one right above, after which a heading need not be repeated."""
     message = entry.message
-    who = role(message)
+    badges = badges_of(entry.id, story)
+    goes_on = before is not None and not badges and _said_by(entry) == _said_by(before)
+    header = "" if goes_on else f"<header>{_heading(entry, badges)}</header>"
+    style = f"{style_of(message)} goes-on" if goes_on else style_of(message)
+    found = parts(message, story.tool_names)
+    body = "".join(_part(part, role(message), story) for part in found)
+    return f'<article id="{anchor(entry.id)}" class="{style}">{header}{body}</article>\n'
+
+
+def _said_by(entry: Message) -> tuple[str, str | None, str]:
+    """Who speaks, and when, to the minute."""
+    return _speaker(entry.message), entry.author, moment(entry.timestamp)[:16]
+
+
+def _heading(entry: Message, badges: str) -> str:
     by = "" if entry.author is None else f'<span class="by">{safe(entry.author)}</span>'
-    when = moment(entry.timestamp)
-    name = anchor(entry.id)
-    body = "".join(_part(part, who, story) for part in parts(message, story.tool_names))
+    who = safe(one_line(_speaker(entry.message), 40)) or "?"
+    time = moment(entry.timestamp)
     return (
-        f'<article id="{name}" class="{style_of(message)}"><header>'
-        f'<span class="who">{safe(one_line(who, 40)) or "?"}</span>{by}{badges_of(entry.id, story)}'
-        f'<a class="when" href="#{name}" title="{when} UTC, message {safe(entry.id)}">'
-        f"{when[11:16]}</a></header>{body}</article>\n"
+        f'<span class="who">{who}</span>{by}{badges}'
+        f'<time class="when" datetime="{entry.timestamp}" title="{time} UTC">{time[11:16]}</time>'
     )
 
 
@@ -189,9 +209,13 @@ def anchor(entry_id: str) -> str:
     return f"m-{quote(entry_id, safe='')}"
 
 
+def _speaker(message: Mapping[str, Any]) -> str:
+    return speaker(message, parts(message, {}))
+
+
 def style_of(message: Mapping[str, Any]) -> str:
-    """What the page calls the role of a message."""
-    who = role(message)
+    """What the page calls the one who speaks."""
+    who = _speaker(message)
     return who if who in _ROLES else "other"
 
 

@@ -18,7 +18,7 @@ def facts_of(story: Story) -> Iterator[tuple[str, str]]:
     yield "agent", f"{story.agent_id}{user}"
     yield "messages", counted(story)
     if story.created_at is not None:
-        yield "time (UTC)", f"{moment(story.created_at)} to {moment(story.updated_at)}"
+        yield "time (UTC)", _span(moment(story.created_at), moment(story.updated_at))
     for name in ("model", "tags"):
         if value := story.facts.get(name):
             yield name, ", ".join(map(str, value)) if isinstance(value, list) else plain(value)
@@ -31,6 +31,11 @@ def facts_of(story: Story) -> Iterator[tuple[str, str]]:
     for name, value in story.facts.items():
         if name not in _TOLD_ELSEWHERE:
             yield name, plain(value)
+
+
+def _span(start: str, end: str) -> str:
+    """From one time to another; the day once if it is the same."""
+    return f"{start} to {end.removeprefix(start[:11])}"
 
 
 def counted(story: Story) -> str:

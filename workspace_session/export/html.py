@@ -14,10 +14,11 @@ from importlib.resources import files
 
 from workspace_session.export.conversation import GIST, anchor, badges_of, conversation, style_of
 from workspace_session.export.facts import counted, facts_of, moment
+from workspace_session.export.parts import gist
 from workspace_session.export.prose import safe
 from workspace_session.export.story import Story, tell
 from workspace_session.files.session_view import SessionView
-from workspace_session.model.messages import describe, one_line
+from workspace_session.model.messages import one_line
 from workspace_session.model.outline import Row, rows
 
 _ICONS = {
@@ -148,7 +149,7 @@ def _row(row: Row, story: Story) -> str:
     message = entry.message
     hidden = entry.id in story.outline.hidden
     state = " hid" if hidden else "" if entry.id in story.outline.active else " off"
-    said = one_line(describe(message, story.tool_names), GIST)
+    said = gist(message, story.tool_names, GIST)
     return (
         f'<li class="{style_of(message)} d{row.depth}{_fork(row)}{state}"><a href="#{anchor(entry.id)}">'
         f'<span class="dot"></span><span class="gist" dir="auto" lang="">{safe(said)}</span>'

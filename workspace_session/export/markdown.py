@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 
 from workspace_session.export.facts import facts_of, moment
-from workspace_session.export.parts import Exchange, Part, Unread, inert, parts, pretty
+from workspace_session.export.parts import Exchange, Part, Unread, inert, parts, pretty, speaker
 from workspace_session.export.story import Story, tell
 from workspace_session.files.session_view import SessionView
 from workspace_session.model.blocks import Media, Text, Thinking
 from workspace_session.model.entries import Compaction, Message
-from workspace_session.model.messages import one_line, role
+from workspace_session.model.messages import one_line
 from workspace_session.model.tree import Shown
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
@@ -58,19 +58,21 @@ def _summaries(story: Story) -> dict[str, Shown]:
 
 def _summary(summary: Compaction) -> Iterator[str]:
     count = summary.covers.messages
+    what = f"the next {count} messages" if count > 1 else "the next message"
     yield "## Summary"
-    yield f"*In place of the next {count} messages the model is shown this:*"
+    yield f"*In place of {what} the model is shown this:*"
     yield "\n".join(f"> {line}".rstrip() for line in inert(summary.summary).split("\n"))
 
 
 def _section(message: Message, story: Story) -> Iterator[str]:
     content = message.message
-    who = _line(role(content).capitalize() or "?")
+    found = parts(content, story.tool_names)
+    who = _line(speaker(content, found).capitalize() or "?")
     by = f" ({_line(message.author)})" if message.author else ""
     label = story.outline.labels.get(message.id)
     marked = "" if label is None else f" · “{_line(label)}”"
     yield f"## {who}{by} · {moment(message.timestamp)}{marked}"
-    for part in parts(content, story.tool_names):
+    for part in found:
         yield from _part(part)
 
 
