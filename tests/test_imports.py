@@ -25,8 +25,16 @@ LAYERS = {
     "git": {"errors", "model", "files", "workspace"},
     "export": {"errors", "model", "files"},
     "workspace": {"errors", "model", "files", "search", "stores"},
+    "postgres": {"stores"},
     "adapters": {"", "errors", "bridge"},
-    "cli": {"", "errors", "model", "git", "export"},  # the last two have no name at the top
+    "cli": {
+        "",
+        "errors",
+        "model",
+        "git",
+        "export",
+        "postgres",
+    },  # the last three have no name at the top
     "": {"errors", "model", "files", "search", "session", "stores", "harness", "git", "workspace"},
 }
 
@@ -36,7 +44,7 @@ OUTSIDE = {
     "files": {"filelock", "watchdog"},
     "search": {"orjson", "whoosh"},
     "session": {"fsspec"},  # an extra, imported when it is used
-    "stores": {"filelock"},
+    "stores": {"filelock", "psycopg"},  # the second is an extra, imported when it is used
     "export": {"markdown_it"},
     "cli": {"_typeshed", "click", "rich"},  # the first is for the type checker alone
 }
@@ -136,7 +144,8 @@ ABSENT AgentContextProvider AgentSearchProvider AgentSessionProvider AgentWorksp
 Appended BlockError CompactContext CompactResult Compaction ContextBlock DuplicateBlock Entry
 FileSkillProvider InvalidCompaction InvalidId InvalidMessage JsonSession LATEST MemoryStore
 Message MissingProvider NamespaceMismatch NoCompactionFunction NotAWorkspace NotSupported
-ObjectSkillProvider Problem PydanticModule RecentHistory RowStat RuleBroken SearchHit SearchHits
+ObjectSkillProvider PostgresContextProvider PostgresSearchProvider PostgresSessionProvider
+PostgresStore Problem PydanticModule RecentHistory RowStat RuleBroken SearchHit SearchHits
 SearchNotSupported Session SessionDeleted SessionError SessionEvent SessionExists SessionInUse
 SessionInfo SessionManager SessionProvider SessionStore SessionTree SharedPromptStore
 StateConflict StateCorrupt StateLoadFailed StateNotSerializable StateUnmergeable TokenCountInput

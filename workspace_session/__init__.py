@@ -80,6 +80,10 @@ from workspace_session.session.values import (
 )
 from workspace_session.stores.files import AgentSessionProvider
 from workspace_session.stores.memory import MemoryStore
+from workspace_session.stores.postgres.context import PostgresContextProvider
+from workspace_session.stores.postgres.entries import PostgresSearchProvider
+from workspace_session.stores.postgres.provider import PostgresSessionProvider
+from workspace_session.stores.postgres.store import PostgresStore
 from workspace_session.stores.snapshots import AgentContextProvider, AgentSearchProvider
 from workspace_session.workspace import AgentWorkspace, Workspace
 
@@ -117,6 +121,10 @@ __all__ = [
     "NotAWorkspace",
     "NotSupported",
     "ObjectSkillProvider",
+    "PostgresContextProvider",
+    "PostgresSearchProvider",
+    "PostgresSessionProvider",
+    "PostgresStore",
     "Problem",
     "PydanticModule",
     "RecentHistory",

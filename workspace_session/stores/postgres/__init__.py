@@ -1,0 +1,1 @@
+"""Sessions in PostgreSQL: the same as on files, for when one machine is not enough."""

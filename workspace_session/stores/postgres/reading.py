@@ -1,0 +1,242 @@
+"""Reading a session: its tree, its end, its overlays.
+
+The rules of what is shown are those of `session`: here rows become messages, and walks find out no more
+than was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from workspace_session.errors import SessionDeleted
+from workspace_session.model.canonical import parse
+from workspace_session.model.tokens import estimate_message_tokens
+from workspace_session.session.shapes import (
+    RecentWindow,
+    Shown,
+    as_messages,
+    is_readable,
+    overlaid,
+)
+from workspace_session.session.values import Compaction, RecentHistory, RowStat, SessionMessage
+from workspace_session.stores.postgres.database import Database, Row, Statements
+from workspace_session.stores.postgres.paths import Paths, Step
+from workspace_session.stores.postgres.record import Guard
+from workspace_session.stores.postgres.search import IN_SESSION, search_messages
+from workspace_session.stores.postgres.texts import sought
+
+_PAGE = 500  # messages
+
+_COLUMNS = """
+SELECT id, content, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), seq
+FROM assistant_messages WHERE session_id = %(session)s
+"""
+ONE = _COLUMNS + "AND id = %(id)s"
+_SOME = _COLUMNS + "AND id = ANY(%(ids)s)"
+_CHILDREN = _COLUMNS + "AND parent_id = %(parent)s ORDER BY seq"
+_ROOTS = _COLUMNS + "AND parent_id IS NULL ORDER BY seq"
+_NEXT = _COLUMNS + "AND seq > %(after)s ORDER BY seq LIMIT %(count)s"
+
+_OVERLAYS = """
+SELECT COALESCE(overlay_id, id), summary, from_message_id, to_message_id,
+  to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), retired
+FROM assistant_compactions WHERE session_id = %(session)s ORDER BY seq
+"""
+_UPHEAVALS = "SELECT upheavals FROM assistant_upheavals WHERE session_id = %(session)s"
+
+
+class SessionReading:
+    """One session, for reading."""
+
+    makes_ids = True
+
+    def __init__(self, database: Database, key: str, guard: Guard) -> None:
+        self._database = database
+        self._key = key
+        self._guard = guard
+        self._paths = Paths(key)
+        self._tokens = _ContextTokens()
+
+    @property
+    def identity(self) -> object:
+        """What all handles of one session have in common that share a connection or a pool."""
+        return (self._database.source, self._key)
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[Statements]:
+        async with self._database.operation() as run:
+            await self._guard.check(run)
+            yield run
+
+    def _values(self, **more: Any) -> dict[str, Any]:
+        return {"session": self._key, **more}
+
+    async def is_deleted(self) -> bool:
+        """Whether the session was deleted under this handle."""
+        try:
+            async with self._reading():
+                return False
+        except SessionDeleted:
+            return True
+
+    # -- messages ----------------------------------------------------------------------------------
+
+    async def get_message(self, message_id: str) -> SessionMessage | None:
+        """A message, or None."""
+        async with self._reading() as run:
+            return await self._message(run, message_id)
+
+    async def _message(self, run: Statements, message_id: str | None) -> SessionMessage | None:
+        row = await run.row(ONE, self._values(id=sought(message_id)))
+        return None if row is None else as_message(row)
+
+    async def get_history(self, leaf_id: str | None = None) -> list[SessionMessage]:
+        """The raw path."""
+        async with self._reading() as run:
+            rows = await self._paths.rows(run, await self._leaf(run, leaf_id))
+        return _readable(rows)
+
+    async def _leaf(self, run: Statements, leaf_id: str | None) -> str | None:
+        return sought(leaf_id) if leaf_id else await self._paths.tip(run)
+
+    async def get_latest_leaf(self) -> SessionMessage | None:
+        """The tip."""
+        async with self._reading() as run:
+            return await self._message(run, await self._paths.tip(run))
+
+    async def get_branches(self, message_id: str | None) -> list[SessionMessage]:
+        """Direct children, or the roots."""
+        async with self._reading() as run:
+            if message_id is None:
+                return _readable(await run.rows(_ROOTS, self._values()))
+            return _readable(await run.rows(_CHILDREN, self._values(parent=sought(message_id))))
+
+    async def iter_messages(self) -> AsyncIterator[SessionMessage]:
+        """Every message of every branch."""
+        after = 0
+        while True:
+            async with self._reading() as run:
+                rows = await run.rows(_NEXT, self._values(after=after, count=_PAGE))
+            for message in _readable(rows):
+                yield message
+            if len(rows) < _PAGE:
+                return
+            after = rows[-1][3]
+
+    async def search_messages(self, query: str, limit: int) -> Any:
+        """Hits in this session."""
+        async with self._reading() as run:
+            return await search_messages(run, IN_SESSION, query, limit, self._values())
+
+    # -- sizes -------------------------------------------------------------------------------------
+
+    async def get_path_length(self, leaf_id: str | None = None) -> int:
+        """How many messages the raw path has."""
+        async with self._reading() as run:
+            leaf = await self._leaf(run, leaf_id)
+            return (await self._paths.extent(run, leaf)).messages
+
+    async def get_row_stats(self) -> list[RowStat]:
+        """Sizes of the messages of the active path."""
+        async with self._reading() as run:
+            steps = await self._paths.all_steps(run, await self._paths.tip(run))
+        return [RowStat(step.id, step.role, step.size) for step in steps]
+
+    async def get_recent_history(
+        self, max_content_bytes: int, min_recent_messages: int = 1
+    ) -> RecentHistory:
+        """The raw end of the active path that fits; `Session` applies the overlays inside it."""
+        window = RecentWindow(max_content_bytes, min_recent_messages)
+        recent: list[Step] = []
+        total = 0
+        known = False  # whether a milestone has told the size of the rest
+        async with self._reading() as run:
+            tip = await self._paths.tip(run)
+            async for step in self._paths.back(run, tip):
+                if window.takes(step.size):
+                    recent.append(step)
+                if not known:
+                    known = step.bytes is not None
+                    total += step.size if step.bytes is None else step.bytes
+                if known and not window.is_open:
+                    break
+            ids = [step.id for step in recent]
+            rows = {row[0]: row for row in await run.rows(_SOME, self._values(ids=ids))}
+        messages = _readable([rows[message_id] for message_id in reversed(ids)])
+        return RecentHistory(messages, not window.is_open, total)
+
+    # -- overlays ----------------------------------------------------------------------------------
+
+    async def get_compactions(self) -> list[Compaction]:
+        """All overlays, oldest first."""
+        async with self._reading() as run:
+            return [Compaction(*row[:5]) for row in await run.rows(_OVERLAYS, self._values())]
+
+    async def get_context(self, leaf_id: str | None = None) -> list[Shown]:
+        """The path with overlays applied, without reading what they hide."""
+        async with self._reading() as run:
+            return await self._shown(run, await self._leaf(run, leaf_id))
+
+    async def _shown(self, run: Statements, leaf: str | None) -> list[Shown]:
+        overlays = await run.rows(_OVERLAYS, self._values())
+        active = [Compaction(*row[:5]) for row in overlays if not row[5]]
+        return overlaid(_readable(await self._paths.rows(run, leaf)), active)
+
+    async def get_context_tokens(self) -> int:
+        """The estimate of the active history; appending adds to it and costs no more."""
+        async with self._reading() as run:
+            found = await run.row(_UPHEAVALS, self._values())
+            version = 0 if found is None else found[0]
+            tip = await self._paths.tip(run)
+            new = await self._appended(run, tip) if version == self._tokens.version else None
+            shown: list[Shown]
+            if new is None:
+                shown, before = await self._shown(run, tip), 0
+            else:
+                rows = await run.rows(_SOME, self._values(ids=new))
+                shown, before = list(_readable(rows)), self._tokens.total
+            row = await run.row(ONE, self._values(id=tip))
+        total = before + estimate_message_tokens(as_messages(shown))
+        if not run.joined:  # what may yet be rolled back is not remembered
+            self._tokens = _ContextTokens(version, tip, row[3] if row else 0, total)
+        return total
+
+    async def _appended(self, run: Statements, tip: str | None) -> list[str] | None:
+        """The messages between the tip of the last estimate and this one; None if it is elsewhere."""
+        known, new = self._tokens, list[str]()
+        if known.tip is None:
+            return None
+        async for step in self._paths.back(run, tip):
+            if step.seq <= known.seq:
+                return new if (step.id, step.seq) == (known.tip, known.seq) else None
+            new.append(step.id)
+        return None
+
+
+class _ContextTokens:
+    """An estimate of what a model is shown, and of which messages it is the estimate."""
+
+    def __init__(
+        self, version: int = -1, tip: str | None = None, seq: int = 0, total: int = 0
+    ) -> None:
+        self.version, self.tip, self.seq, self.total = version, tip, seq, total
+
+
+def as_message(row: Row) -> SessionMessage | None:
+    """A row as the session API shows it, with its id and the time of its making; None if it has not
+    the shape of a message."""
+    try:
+        message = parse(row[1].encode())
+    except ValueError:
+        return None
+    if not isinstance(message, dict):
+        return None
+    message["id"] = row[0]
+    message.setdefault("createdAt", row[2])
+    return message if is_readable(message) else None
+
+
+def _readable(rows: list[Row]) -> list[SessionMessage]:
+    return [message for row in rows if (message := as_message(row)) is not None]
