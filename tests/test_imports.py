@@ -27,14 +27,8 @@ LAYERS = {
     "workspace": {"errors", "model", "files", "search", "stores"},
     "postgres": {"stores"},
     "adapters": {"", "errors", "bridge"},
-    "cli": {
-        "",
-        "errors",
-        "model",
-        "git",
-        "export",
-        "postgres",
-    },  # the last three have no name at the top
+    # what commands need besides has no name at the top: values to draw, and three whole layers
+    "cli": {"", "errors", "model", "git", "export", "postgres"},
     "": {"errors", "model", "files", "search", "session", "stores", "harness", "git", "workspace"},
 }
 
