@@ -623,3 +623,19 @@ async def test_opening_a_session_costs_what_its_context_costs(agent):
 
     assert len(history) == 11
     assert (bytes_read() - before) * 100 < agent.place.log("s").stat().st_size
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the kernel has to count")
+@on_a_loop
+async def test_the_tip_and_the_blocks_of_a_long_session_are_had_without_reading_it(agent):
+    agent.tree("s").extend([says(f"m{number}") for number in range(10_000)])
+    session = Session(again(agent), session_id="s", context=[{"label": "memory"}])
+    session.with_cached_prompt()
+    before = bytes_read()
+
+    assert (await session.get_latest_leaf())["id"] == "m9999"
+    await session.get_context_blocks()
+    await session.freeze_system_prompt()
+    await session.tools()
+
+    assert (bytes_read() - before) * 10 < agent.place.log("s").stat().st_size

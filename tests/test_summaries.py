@@ -186,8 +186,23 @@ def test_an_exception_of_the_summarizer_goes_on():
 
 
 def test_numbers_of_messages_are_not_negative():
-    with pytest.raises(ValueError, match="protect_head"):
+    with pytest.raises(ValueError, match="protect_head is zero or more, not -1"):
         compacting(protect_head=-1)
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"summarize": None}, "summarize is a function, not NoneType"),
+        ({"protect_head": "3"}, "protect_head is a whole number, not str"),
+        ({"tail_token_budget": None}, "tail_token_budget is a number, not NoneType"),
+        ({"min_tail_messages": 1.5}, "min_tail_messages is a whole number, not float"),
+        ({"token_counter": 4}, "a token_counter is a function, not int"),
+    ],
+)
+def test_a_wrong_setting_is_named(setting, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        create_compact_function(**{"summarize": lambda prompt: "", **setting})
 
 
 # -- earlier summaries -----------------------------------------------------------------------------

@@ -186,6 +186,14 @@ class SessionView:
                 return end[0].id if end else None
             return self._current().tip
 
+    @property
+    def leaf_message(self) -> Message | None:
+        """The message that `leaf` names."""
+        with self._mutex:
+            if self._working is None and (end := self._end(1)) is not None:
+                return end[0] if end else None
+            return self._ask(lambda tree: tree.get(tree.tip) if tree.tip is not None else None)
+
     def leaves(self) -> list[str]:
         """The messages that have no children, oldest first."""
         with self._mutex:

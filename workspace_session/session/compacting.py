@@ -17,6 +17,7 @@ from workspace_session.session.flights import fly
 from workspace_session.session.shapes import (
     Shown,
     as_messages,
+    as_read,
     check_stretch,
     overlaid,
     still_shows,
@@ -141,7 +142,7 @@ class SessionCompaction(SessionContext):
         return result
 
     async def _latest_leaf_id(self) -> str | None:
-        leaf = await self._provider.get_latest_leaf()
+        leaf = as_read(await self._provider.get_latest_leaf())
         return None if leaf is None else leaf["id"]
 
     async def _compact_by_itself(self, leaf: str) -> None:

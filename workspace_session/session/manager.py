@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, Self, TypedDict, overload
 
 from workspace_session.errors import SharedPromptStore, UnknownSession
@@ -236,7 +236,7 @@ class SessionManager:
         return await self._object(session_id)
 
     async def append(
-        self, session_id: str, message: SessionMessage, parent_id: Parent = LATEST
+        self, session_id: str, message: Mapping[str, Any], parent_id: Parent = LATEST
     ) -> str:
         """Store a message; returns its id."""
         draft = checked(message)
@@ -244,7 +244,7 @@ class SessionManager:
         return str((await session.append_message(draft, parent_id)).message["id"])
 
     async def upsert(
-        self, session_id: str, message: SessionMessage, parent_id: Parent = LATEST
+        self, session_id: str, message: Mapping[str, Any], parent_id: Parent = LATEST
     ) -> str:
         """Update the message of that id where it is, or store it; returns its id."""
         draft = checked(message)
@@ -254,7 +254,7 @@ class SessionManager:
         return await self.append(session_id, draft, parent_id)
 
     async def append_all(
-        self, session_id: str, messages: Iterable[SessionMessage], parent_id: Parent = LATEST
+        self, session_id: str, messages: Iterable[Mapping[str, Any]], parent_id: Parent = LATEST
     ) -> str | None:
         """Store messages, each under the one before; returns the last one's id."""
         drafts = [checked(message) for message in messages]

@@ -7,7 +7,8 @@ application runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from workspace_session.errors import NotSupported, SearchNotSupported, UnknownMessage
 from workspace_session.model.canonical import compact_sorted
@@ -30,7 +31,10 @@ from workspace_session.session.values import AppendResult, RecentHistory, RowSta
 
 
 class Session(SessionCompaction):
-    """One session; `Session.create(agent).for_session("chat-1")` is usable at once."""
+    """One session; `Session.create(agent).for_session("chat-1")` is usable at once.
+
+    Builders, `subscribe` and `remove_context` are called as they are; everything else is awaited.
+    """
 
     _warned_of_recent = False
 
@@ -40,15 +44,15 @@ class Session(SessionCompaction):
     # -- writing -----------------------------------------------------------------------------------
 
     async def append_message(
-        self, message: SessionMessage, parent_id: Parent = LATEST
+        self, message: Mapping[str, Any], parent_id: Parent = LATEST
     ) -> AppendResult:
         """Store a message under `parent_id`: `LATEST`, None for a new root, or a message's id."""
-        message, parent_id = checked(message), arguments.parent(parent_id)
+        draft, parent_id = checked(message), arguments.parent(parent_id)
         await self._ready()
-        if "id" not in message and not getattr(self._provider, "makes_ids", False):
-            message["id"] = fresh_id()
+        if "id" not in draft and not getattr(self._provider, "makes_ids", False):
+            draft["id"] = fresh_id()
         before = await self._tip_for_skills()
-        result: AppendResult = await self._provider.append_message(message, parent_id)
+        result: AppendResult = await self._provider.append_message(draft, parent_id)
         if before is not None and parent_id is not LATEST and parent_id != before:
             await self._restore_skills()
         await self._events.emit(
@@ -85,17 +89,16 @@ class Session(SessionCompaction):
         """The tip before an append, if it matters: on another branch other skills are loaded."""
         return await self._latest_leaf_id() if self._blocks.has_skills() else None
 
-    async def update_message(self, message: SessionMessage) -> SessionMessage | None:
+    async def update_message(self, message: Mapping[str, Any]) -> SessionMessage | None:
         """Give a stored message new content; None if there is no such message."""
-        message = checked(message)
+        draft = checked(message)
         await self._ready()
-        return await self._update(message)
+        return await self._update(draft)
 
     async def _update(self, message: SessionMessage) -> SessionMessage | None:
-        stored = await self._provider.get_message(message.get("id", ""))
+        stored = as_read(await self._provider.get_message(message.get("id", "")))
         if stored is None or _same(stored, message):
-            found: SessionMessage | None = stored
-            return found
+            return stored
         if "createdAt" in stored:
             message = {**message, "createdAt": stored["createdAt"]}
         updated: SessionMessage | None = await self._provider.update_message(message)

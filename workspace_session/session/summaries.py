@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
 from workspace_session.model.tokens import estimate_message_tokens
+from workspace_session.session import arguments
 from workspace_session.session.calling import call
 from workspace_session.session.estimates import counted
 from workspace_session.session.summary_prompt import summary_prompt, text_of
@@ -40,8 +41,12 @@ def create_compact_function(
     token_counter: Callable[[list[SessionMessage]], Any] | None = None,
 ) -> CompactFunction:
     """A function for `on_compaction` that has `summarize(prompt)` sum up the middle."""
-    if protect_head < 0 or min_tail_messages < 0:
-        raise ValueError("protect_head and min_tail_messages are numbers of messages")
+    arguments.function("summarize", summarize)
+    arguments.count("protect_head", protect_head)
+    arguments.number("tail_token_budget", tail_token_budget)
+    arguments.count("min_tail_messages", min_tail_messages)
+    if token_counter is not None:
+        arguments.function("a token_counter", token_counter)
 
     async def compact(
         messages: Messages, context: CompactContext | None = None

@@ -139,8 +139,7 @@ class TreeProvider:
             entry = await self._read(self.tree.get, message_id)
         except UnknownMessage:
             return None
-        message = as_message(entry)
-        return message if is_readable(message) else None
+        return _if_readable(entry)
 
     async def get_history(self, leaf_id: str | None = None) -> list[SessionMessage]:
         """The raw path."""
@@ -158,8 +157,8 @@ class TreeProvider:
 
     async def get_latest_leaf(self) -> SessionMessage | None:
         """The tip."""
-        leaf = await self._read(lambda: self.tree.leaf)
-        return None if leaf is None else await self.get_message(leaf)
+        leaf = await self._read(lambda: self.tree.leaf_message)
+        return None if leaf is None else _if_readable(leaf)
 
     async def get_branches(self, message_id: str | None) -> list[SessionMessage]:
         """Direct children, or the roots."""
@@ -272,6 +271,11 @@ class TreeProvider:
     def _all_messages(self) -> list[SessionMessage]:
         found = (as_message(entry) for entry in self.tree.all_messages())
         return [message for message in found if is_readable(message)]
+
+
+def _if_readable(entry: entries.Message) -> SessionMessage | None:
+    message = as_message(entry)
+    return message if is_readable(message) else None
 
 
 def readable(items: Sequence[entries.Message | entries.Compaction]) -> list[Shown]:
