@@ -430,12 +430,23 @@ class Updating(Text):
         self.text = change(self.text or "")
         return self.text
 
+    def set_if_absent(self, text):
+        raise AssertionError("nothing here is set at first only")
+
 
 def test_a_provider_that_can_update_does_so_under_its_own_lock():
     provider = Updating("a")
 
     assert run(blocks_with(b=provider).append("b", "x")).content == "a\nx"
     assert provider.done == ["update"]
+
+
+def test_an_update_of_another_meaning_is_left_alone():
+    class Remembering(Text):
+        def update(self, **fields):
+            raise AssertionError("not what was meant")
+
+    assert run(blocks_with(b=Remembering("a")).append("b", "x")).content == "a\nx"
 
 
 def test_an_update_that_would_be_too_long_is_refused_inside_it():

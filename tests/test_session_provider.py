@@ -212,6 +212,28 @@ def test_a_class_is_no_provider():
         Session.create(PlainProvider)
 
 
+class Overladen(PlainProvider):
+    """With names of its own that mean something to our own providers."""
+
+    identity = "of the user, not of the session"
+
+    def get_context(self, topic):
+        raise AssertionError("not what was meant")
+
+    get_context_tokens = compact_range = is_deleted = get_context
+
+
+@on_a_loop
+async def test_further_names_of_a_provider_are_its_own():
+    session = Session(Overladen(), on_compaction=compacting("m0", "m1"), compact_after=20)
+
+    await fill(session, 4)
+    await session.add_compaction("two", "m2", "m2")
+
+    assert await shown(session) == ["S(sum)", "S(two)", "m3"]
+    assert not await session.get_context_blocks()
+
+
 @on_a_loop
 async def test_times_of_a_driver_are_told_as_texts():
     provider = FullProvider()

@@ -124,6 +124,13 @@ class SkillProviderContract:
 
         assert run(make().get()) == "- ok-1.2_x"
 
+    def test_a_directory_may_be_called_like_a_document(self, make, put):
+        put("notes.md/other.txt", "x")
+        put("real.md", "x")
+
+        assert run(make().get()) == "- real"
+        assert run(make().load("notes")) is None
+
     def test_an_allow_list_holds_for_listing_and_loading_but_not_for_writing(self, make, put):
         for key in "abc":
             put(f"{key}.md", key)

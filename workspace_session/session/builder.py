@@ -155,8 +155,17 @@ class SessionBuilder:
 
     async def is_deleted(self) -> bool:
         """Whether the session was deleted under this object; a new one for its id would work."""
-        ask = None if self._resolved is None else self._optional("is_deleted")
+        ask = None if self._resolved is None else self._shortcut("is_deleted")
         return ask is not None and bool(await ask())
+
+    @property
+    def _makes_ids(self) -> bool:
+        """Whether the provider is of those that may have shortcuts, see `SessionProvider`."""
+        return bool(getattr(self._provider, "makes_ids", False))
+
+    def _shortcut(self, name: str) -> Callable[..., Any] | None:
+        """A method that has a meaning here only on a provider that makes ids."""
+        return self._optional(name) if self._makes_ids else None
 
     def _optional(self, name: str) -> Callable[..., Any] | None:
         """A method that providers need not have."""

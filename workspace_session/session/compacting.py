@@ -19,6 +19,7 @@ from workspace_session.session.shapes import (
     as_messages,
     as_read,
     check_stretch,
+    id_of,
     overlaid,
     still_shows,
 )
@@ -45,16 +46,16 @@ class SessionCompaction(SessionContext):
         await self._ready()
         if not summary.strip():
             raise InvalidCompaction(self.id, from_id, to_id, "the summary is blank")
-        if self._optional("compact_range") is None:  # whose storage checks the range itself
-            path = [message["id"] for message in await self._provider.get_history(to_id)]
-            check_stretch(self.id, path, from_id, to_id)
+        if self._shortcut("compact_range") is None:  # whose storage checks the range itself
+            path = await self._provider.get_history(to_id)
+            check_stretch(self.id, [id_of(message) for message in path], from_id, to_id)
         overlay: Compaction = await self._provider.add_compaction(summary, from_id, to_id)
         await self._events.emit("compaction", self.id, compaction=overlay)
         return overlay
 
     async def shown(self, leaf_id: str | None) -> list[Shown]:
         """The path to a leaf with overlays applied, each summary as the overlay it comes from."""
-        direct = self._optional("get_context")
+        direct = self._shortcut("get_context")
         if direct is not None:
             items: list[Shown] = await direct(leaf_id or None)
             return items
@@ -65,7 +66,7 @@ class SessionCompaction(SessionContext):
         self, summary: str, from_id: str, to_id: str, expected: Sequence[str]
     ) -> Compaction | None:
         """Store an overlay, if up to its end there still is shown what was expected."""
-        at_once = self._optional("compact_range")
+        at_once = self._shortcut("compact_range")
         if at_once is not None:
             stored: Compaction | None = await at_once(summary, from_id, to_id, expected)
             return stored
@@ -88,7 +89,7 @@ class SessionCompaction(SessionContext):
     @property
     def _flight_key(self) -> Any:
         """What all objects for one session have in common, as far as they can know."""
-        known = getattr(self._provider, "identity", None)
+        known = getattr(self._provider, "identity", None) if self._makes_ids else None
         if known is not None:
             return known
         return ("provider", id(self._given)) if self._store is None else (id(self._store), self.id)
@@ -142,8 +143,8 @@ class SessionCompaction(SessionContext):
         return result
 
     async def _latest_leaf_id(self) -> str | None:
-        leaf = as_read(await self._provider.get_latest_leaf())
-        return None if leaf is None else leaf["id"]
+        leaf = as_read([await self._provider.get_latest_leaf()])
+        return leaf[0]["id"] if leaf else None
 
     async def _compact_by_itself(self, leaf: str) -> None:
         """After an append that brought the session above its threshold; it never fails the append."""
@@ -174,7 +175,11 @@ class SessionCompaction(SessionContext):
 
         try:
             return await session_tokens(
-                self._provider, history, self._prompt, self._blocks, self._counter
+                self._shortcut("get_context_tokens"),
+                history,
+                self._prompt,
+                self._blocks,
+                self._counter,
             )
         except Exception as error:
             await self._failed(error)

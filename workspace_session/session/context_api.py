@@ -7,6 +7,7 @@ from typing import Any
 from workspace_session.errors import MissingProvider, SessionDeleted
 from workspace_session.session.builder import SessionBuilder, logger
 from workspace_session.session.calling import listed
+from workspace_session.session.shapes import as_read
 from workspace_session.session.tools import Tool, session_tools
 from workspace_session.session.values import ContextBlock, SessionMessage
 
@@ -113,9 +114,8 @@ class SessionContext(SessionBuilder):
     async def _every_message(self) -> list[SessionMessage]:
         every = self._optional("iter_messages")
         if every is not None:
-            return await listed(every())
-        history: list[SessionMessage] = await self._provider.get_history()
-        return history
+            return as_read(await listed(every()))
+        return as_read(await self._provider.get_history())
 
     async def _restore_skills(self) -> None:
         """See which skills the active branch has loaded; without a skill block nothing is read.
@@ -125,7 +125,7 @@ class SessionContext(SessionBuilder):
         if not self._blocks.has_skills():
             return
         try:
-            history = await self._provider.get_history()
+            history = as_read(await self._provider.get_history())
             self._skills.restore(history, but=self._dropped.difference(self._blocks.labels()))
         except Exception:
             logger.exception("could not restore the loaded skills of session %r", self.id)

@@ -140,7 +140,8 @@ class ContextSlot:
             return self._block
 
     async def _changed(self, change: Callable[[str], str]) -> str:
-        if self._has("update"):  # read and write under the provider's own lock
+        # Read and write under the provider's own lock. `update` alone may mean anything.
+        if self._has("update") and self._has("set_if_absent"):
             return self._text(await self._call("update", change))
         whole = change(await self._content())
         await self._call("set", whole)

@@ -16,20 +16,23 @@ TokenCounter = Callable[[TokenCountInput], Any]
 
 
 async def session_tokens(
-    provider: Any,
+    context_tokens: Callable[[], Any] | None,
     history: Callable[[], Any],
     prompt: SystemPrompt,
     blocks: ContextBlocks,
     counter: TokenCounter | None,
 ) -> int:
-    """The estimate of the active history and the prompt; nothing is frozen or written by it."""
+    """The estimate of the active history and the prompt; nothing is frozen or written by it.
+
+    `context_tokens` gives that of the history without reading it, where the storage can tell.
+    """
     text = await prompt.current()
     if counter is not None:
         loaded = await blocks.blocks()
         return await counted(counter, await history(), text, loaded)
-    cheap = getattr(provider, "get_context_tokens", None)
-    tokens = await cheap() if callable(cheap) else estimate_message_tokens(await history())
-    return int(tokens) + estimate_tokens(text)
+    if context_tokens is not None:
+        return int(await context_tokens()) + estimate_tokens(text)
+    return estimate_message_tokens(await history()) + estimate_tokens(text)
 
 
 async def counted(

@@ -36,10 +36,12 @@ class SessionProvider(Protocol):
     """The storage of one session. `get_history` gives the raw path, without overlays.
 
     Methods may be sync as well. Optional, detected by presence: `session_id`, `set_leaf`,
-    `search_messages`, `get_row_stats`, `get_recent_history`, `iter_messages` and `lock`; for what can
-    be had cheaper than from the raw path, `get_context`, `get_context_tokens` and `compact_range`;
-    `makes_ids` of one that names messages without an id itself, `is_deleted` of one whose session
-    others can delete, and `identity`, the same for all providers of one session in a process.
+    `search_messages`, `get_row_stats`, `get_recent_history`, `iter_messages` and `lock`.
+
+    One whose `makes_ids` is true names messages without an id itself, and may have shortcuts:
+    `get_context`, `get_context_tokens` and `compact_range` for what can be had cheaper than from the
+    raw path, `is_deleted` if others can delete the session, and `identity`, the same for all
+    providers of one session in a process. Without `makes_ids` these names mean nothing here.
     """
 
     async def get_message(self, message_id: str) -> SessionMessage | None: ...

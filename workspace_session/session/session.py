@@ -49,7 +49,7 @@ class Session(SessionCompaction):
         """Store a message under `parent_id`: `LATEST`, None for a new root, or a message's id."""
         draft, parent_id = checked(message), arguments.parent(parent_id)
         await self._ready()
-        if "id" not in draft and not getattr(self._provider, "makes_ids", False):
+        if "id" not in draft and not self._makes_ids:
             draft["id"] = fresh_id()
         before = await self._tip_for_skills()
         result: AppendResult = await self._provider.append_message(draft, parent_id)
@@ -83,7 +83,8 @@ class Session(SessionCompaction):
         except Exception:  # the write stands
             logger.exception("what a message of session %r hangs from is not known", self.id)
             return LATEST
-        return path[-2]["id"] if len(path) > 1 else None
+        parents = as_read(path[-2:-1])
+        return parents[0]["id"] if parents else None
 
     async def _tip_for_skills(self) -> str | None:
         """The tip before an append, if it matters: on another branch other skills are loaded."""
@@ -96,7 +97,7 @@ class Session(SessionCompaction):
         return await self._update(draft)
 
     async def _update(self, message: SessionMessage) -> SessionMessage | None:
-        stored = as_read(await self._provider.get_message(message.get("id", "")))
+        stored = _or_none(await self._provider.get_message(message.get("id", "")))
         if stored is None or _same(stored, message):
             return stored
         if "createdAt" in stored:
@@ -150,7 +151,7 @@ class Session(SessionCompaction):
         """A message of this session, or None."""
         arguments.text("a message id", message_id)
         await self._ready()
-        return as_read(await self._provider.get_message(message_id))
+        return _or_none(await self._provider.get_message(message_id))
 
     async def get_history(
         self, leaf_id: str | None = None, *, sanitize_tools: bool = False
@@ -164,18 +165,17 @@ class Session(SessionCompaction):
     async def get_latest_leaf(self) -> SessionMessage | None:
         """The tip of the active branch; of one that cannot be read, the last that can."""
         await self._ready()
-        found = as_read(await self._provider.get_latest_leaf())
+        found = _or_none(await self._provider.get_latest_leaf())
         if found is not None:
             return found
-        path = map(as_read, reversed(await self._provider.get_history()))
-        return next((message for message in path if message is not None), None)
+        path = as_read(await self._provider.get_history())
+        return path[-1] if path else None
 
     async def get_branches(self, message_id: str | None) -> list[SessionMessage]:
         """The direct children of a message, or the roots for None, in the order of appending."""
         arguments.text_or_none("a message id", message_id)
         await self._ready()
-        found = map(as_read, await self._provider.get_branches(message_id))
-        return [message for message in found if message is not None]
+        return as_read(await self._provider.get_branches(message_id))
 
     async def get_path_length(self, leaf_id: str | None = None) -> int:
         """How many messages the path has, summaries not counted."""
@@ -227,6 +227,12 @@ class Session(SessionCompaction):
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have a listener told what is done through this object; call the result to stop it."""
         return self._events.subscribe(listener)
+
+
+def _or_none(found: object) -> SessionMessage | None:
+    """A message, if a provider gave one."""
+    messages = as_read([found])
+    return messages[0] if messages else None
 
 
 def _same(stored: SessionMessage, message: SessionMessage) -> bool:

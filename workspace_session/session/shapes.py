@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import floor
 from typing import Any, TypeGuard
@@ -67,14 +67,14 @@ def is_readable(message: object) -> TypeGuard[SessionMessage]:
     )
 
 
-def as_read(message: object) -> SessionMessage | None:
-    """Something that a provider gave as it is shown; None for what is no message."""
-    return _with_time_as_text(message) if is_readable(message) else None
+def as_read(found: Iterable[object]) -> list[SessionMessage]:
+    """What a provider gave, as it is shown: without what is no message."""
+    return [_with_time_as_text(message) for message in found if is_readable(message)]
 
 
 def overlaid(path: Sequence[SessionMessage], compactions: Sequence[Compaction]) -> list[Shown]:
     """A path with overlays applied; each summary is the overlay it comes from."""
-    readable = [shown for message in path if (shown := as_read(message)) is not None]
+    readable = as_read(path)
     by_id = {overlay.message["id"]: overlay for overlay in compactions}
     items: list[Shown] = [
         by_id.get(message["id"], message) if is_compaction_message(message) else message
@@ -104,6 +104,12 @@ def still_shows(items: Sequence[Shown], expected: Sequence[str]) -> bool:
     """Whether the end of a path still is as a summary was made from."""
     ids = [message["id"] for message in as_messages(items)]
     return ids[-len(expected) :] == list(expected)
+
+
+def id_of(found: object) -> str:
+    """The id of a stored message, of one that cannot be read too; `""` if it has none."""
+    named = found.get("id") if isinstance(found, Mapping) else None
+    return named if isinstance(named, str) else ""
 
 
 def check_stretch(session_id: str, path: Sequence[str], from_id: str, to_id: str) -> None:

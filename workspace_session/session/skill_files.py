@@ -38,7 +38,7 @@ class FileSkillProvider(SkillDocuments):
         path = self._path(key)
         try:
             return path.read_bytes() if self._is_inside(path) else None
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):  # a directory may be called `notes.md`
             return None
 
     def _store(self, key: str, content: str, description: str | None) -> None:

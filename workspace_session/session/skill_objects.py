@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
+from workspace_session.session import arguments
 from workspace_session.session.skill_documents import SkillDocuments, is_key, rewritten
 
 _ENDINGS = ("/SKILL.md", ".md", "")
@@ -32,8 +33,8 @@ class ObjectSkillProvider(SkillDocuments):
         **storage_options: Any,
     ) -> None:
         super().__init__(keys, writable=writable)
-        self._url = url
-        self._prefix = prefix
+        self._url = arguments.text("a url", url)
+        self._prefix = arguments.text("a prefix", prefix)
         self._options = storage_options
         _fsspec()  # that it is missing is said now, not in the middle of a conversation
 
