@@ -35,6 +35,7 @@ def test_nor_does_it_whether_they_come_at_once_or_in_pieces(wires, rng, size):
 
     for start in range(0, len(shuffled), size):
         tree.add(shuffled[start : start + size])
+        answers(tree, ALL_IDS)  # which changes nothing, whatever is remembered of it
 
     assert answers(tree, ALL_IDS) == answers(tree_of(wires), ALL_IDS)
 
@@ -126,6 +127,23 @@ def test_an_orphan_finds_its_parent_when_that_comes():
 
     assert shown(tree.path("m1")) == ["m0", "m1"]
     assert tree.orphans() == []
+
+
+def test_a_path_that_was_read_before_its_beginning_came_is_read_anew():
+    late, *rest = entries_of([message(5, "m0", None), message(1, "m1", "m0"), message(2, "m2", "m1")])
+    tree = Tree.of(rest)
+    assert shown(tree.path("m2")) == ["m1", "m2"]
+
+    tree.add([late])
+
+    assert shown(tree.path("m2")) == ["m0", "m1", "m2"]
+
+
+def test_what_a_path_was_given_as_is_the_callers_own():
+    tree = tree_of(chain(3))
+    tree.path("m2").clear()
+
+    assert shown(tree.path("m2")) == ["m0", "m1", "m2"]
 
 
 def test_a_cycle_is_cut_at_its_newest_edge():

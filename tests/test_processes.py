@@ -11,7 +11,7 @@ import pytest
 from workspace_session import Workspace
 
 PREAMBLE = """
-import json, os, random, signal, sys, threading, time
+import gc, json, os, random, signal, sys, threading, time
 from workspace_session import LATEST, Workspace
 
 def said(text, **more):
@@ -221,6 +221,48 @@ def test_a_handle_that_is_carried_over_a_fork_works_in_both_processes(tmp_path):
     assert texts[0] == "parent before"
     assert texts[-1] == "parent after"
     assert sorted(texts[1:-1]) == [f"child {n}" for n in range(4)]
+    assert workspace.verify() == []
+
+
+FORKED_AMONG_THREADS = """
+agent = Workspace(root, durability="os").agent("a")
+tree = agent.tree("s")
+tree.append(said("before"))
+agent.search("before")  # what a thread imports while its process forks, Python itself never gets over
+over = threading.Event()
+
+def write():
+    while not over.is_set():
+        tree.append(said("of a thread"))
+        agent.search("thread")
+
+threads = [threading.Thread(target=write) for _ in range(3)]
+for thread in threads:
+    thread.start()
+children = []
+for child in range(10):
+    time.sleep(0.02)
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)  # what waits for a thread that is not here would wait for ever
+        tree.append(said(f"child {child}"))
+        assert agent.search(f'"child {child}"').total == 1
+        assert gc.isenabled()
+        os._exit(0)
+    children.append(pid)
+print([os.waitpid(pid, 0)[1] for pid in children])
+over.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_a_child_does_not_wait_for_the_threads_of_its_parent(tmp_path):
+    assert json.loads(finish(start(FORKED_AMONG_THREADS, tmp_path))) == [0] * 10
+
+    workspace = Workspace(tmp_path, durability="os")
+    texts = [e.message["parts"][0]["text"] for e in workspace.agent("a").tree("s").path()]
+    assert {text for text in texts if text.startswith("child")} == {f"child {n}" for n in range(10)}
     assert workspace.verify() == []
 
 

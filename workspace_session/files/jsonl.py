@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workspace_session.files.atomic import file_mode, sync_directory, write_all
+from workspace_session.files.forks import after_fork
 from workspace_session.model.entries import Entry
 from workspace_session.model.lines import NotAnEntry, decode
 
@@ -129,9 +130,19 @@ def collector_paused(wanted: bool = True) -> Iterator[None]:
         yield
     finally:
         with _pauses_mutex:
-            _pauses -= 1
+            _pauses = max(0, _pauses - 1)  # a fork may have ended it already
             if _pauses == 0 and _was_enabled:
                 gc.enable()
+
+
+@after_fork
+def _end_pauses() -> None:
+    """Those of other threads would never end here."""
+    global _pauses, _pauses_mutex
+    _pauses_mutex = threading.Lock()
+    if _pauses and _was_enabled:
+        gc.enable()
+    _pauses = 0
 
 
 # -- writing ---------------------------------------------------------------------------------------

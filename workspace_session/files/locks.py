@@ -20,6 +20,7 @@ from filelock import lock_descriptor, unlock_descriptor
 
 from workspace_session.errors import WorkspaceBusy
 from workspace_session.files.atomic import file_mode, make_directories
+from workspace_session.files.forks import after_fork, keep_over_forks
 
 WAIT_SECONDS = 30.0
 _POLL_SECONDS = 0.001
@@ -51,6 +52,7 @@ class PathLock:
         self._mutex = threading.RLock()
         self._depth = 0
         self._descriptor = -1
+        keep_over_forks(self)
 
     @contextmanager
     def held(self, timeout: float = WAIT_SECONDS) -> Iterator[None]:
@@ -114,8 +116,8 @@ class PathLock:
             make_directories(self.path.parent, sync=False)
             return os.open(self.path, flags, file_mode())
 
-    def _forget_other_threads(self) -> None:
-        """In a forked child: the threads that held or awaited this lock do not exist here."""
+    def renew_in_child(self) -> None:
+        """The threads that held or awaited this lock do not exist here."""
         if self._depth:
             os.close(self._descriptor)  # not unlocked: the parent still holds it
         self._mutex = threading.RLock()
@@ -148,12 +150,7 @@ def _holder_of(path: Path) -> str:
     return "another process"
 
 
-def _after_fork_in_child() -> None:
+@after_fork
+def _renew_registry() -> None:
     global _registry_mutex
     _registry_mutex = threading.Lock()
-    for lock in list(_registry.values()):
-        lock._forget_other_threads()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

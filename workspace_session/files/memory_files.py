@@ -12,18 +12,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from workspace_session.errors import SessionDeleted
+from workspace_session.files.forks import keep_over_forks
 from workspace_session.files.jsonl import parse_lines
 from workspace_session.files.session_files import Loaded, SessionFiles
 from workspace_session.model.entries import Entry
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class MemoryLog:
     """What the log of one session would hold."""
 
     data: bytearray = field(default_factory=bytearray)
     deleted: str | None = None  # the session it was of; one made anew has a log of its own
     mutex: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        keep_over_forks(self)
+
+    def renew_in_child(self) -> None:
+        """Whoever held it does not exist here."""
+        self.mutex = threading.RLock()
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from workspace_session.errors import (
     SessionDeleted,
     UnknownMessage,
 )
+from workspace_session.files.forks import keep_over_forks
 from workspace_session.files.jsonl import MANY, collector_paused
 from workspace_session.files.session_files import SessionFiles
 from workspace_session.model.entries import Compaction, Entry, Header, Message, contents
@@ -53,11 +54,17 @@ class SessionView:
         self._deleted = False
         self._headers: set[str] = set()
         self._forget()
+        keep_over_forks(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r} of agent {self.place.agent_id!r})"
 
     # -- keeping current ---------------------------------------------------------------------------
+
+    def renew_in_child(self) -> None:
+        """Know nothing: another thread may have been about to change what is known."""
+        self._mutex = threading.RLock()
+        self._forget()
 
     def _forget(self) -> None:
         self._files.forget()

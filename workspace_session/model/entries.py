@@ -18,6 +18,7 @@ from workspace_session.model.canonical import parse
 T = TypeVar("T")
 
 WIDE = b',"wide":true'  # stands before a content that only `parse` reads exactly
+_CONTENT = b',"message":'
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -31,9 +32,9 @@ def message_of(line: bytes) -> dict[str, Any]:
     """The content of a line that is known to be that of a message or an update."""
     try:
         # As we write it, the content comes last, and no text before it can hold these bytes.
-        at = line.index(b',"message":')
+        at = line.index(_CONTENT)
         if line[at - len(WIDE) : at] != WIDE:
-            return cast(dict[str, Any], orjson.loads(line[at + 11 : -1]))
+            return cast(dict[str, Any], orjson.loads(line[at + len(_CONTENT) : -1]))
     except ValueError:
         pass  # a line by other hands
     return cast(dict[str, Any], parse(line)["message"])
@@ -41,20 +42,27 @@ def message_of(line: bytes) -> dict[str, Any]:
 
 def contents(items: Iterable[Message | Compaction]) -> list[dict[str, Any]]:
     """The messages of many entries: what `message` of each gives, in half the time."""
-    loads, start, wide = orjson.loads, b',"message":', WIDE
+    loads = orjson.loads
     result: list[dict[str, Any]] = []
     for item in items:
         if type(item) is Message and item.revision is None:
-            line = item.line
-            try:
-                at = line.index(start)
-                if line[at - 12 : at] != wide:
-                    result.append(loads(line[at + 11 : -1]))
+            at = item.content_at or _content_at(item)
+            if at > 0:
+                try:
+                    result.append(loads(item.line[at:-1]))
                     continue
-            except ValueError:
-                pass  # a line by other hands: `message` knows what to do
+                except ValueError:
+                    item.content_at = -1  # type: ignore[misc]  # no part of the value
         result.append(item.message)
     return result
+
+
+def _content_at(entry: Message) -> int:
+    """Where the content begins that is the last of its line; it is looked for once."""
+    at = entry.line.find(_CONTENT)
+    at = -1 if at < 0 or entry.line[at - len(WIDE) : at] == WIDE else at + len(_CONTENT)
+    entry.content_at = at  # type: ignore[misc]  # no part of the value
+    return at
 
 
 class Batch(NamedTuple):
@@ -112,6 +120,8 @@ class Message(Entry):
     parent_id: str | None
     author: str | None = None
     revision: Update | None = None
+    # For `contents` alone: 0 until it has looked, below if the line was written by other hands.
+    content_at: int = field(default=0, repr=False, compare=False)
 
     @property
     def message(self) -> dict[str, Any]:

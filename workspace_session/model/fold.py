@@ -210,6 +210,7 @@ class Fold:
     def _adopt(self, parent: str) -> None:
         """Messages that came before their parent find it. The newest edge of a cycle is cut."""
         self.peculiar = True
+        self.upheavals += 1
         children = self._waiting.pop(parent)
         ancestor: str | None = parent
         seen: set[str] = set()

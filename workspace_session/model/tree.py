@@ -7,7 +7,7 @@ A tree may be partial, folded from a working set that was trimmed. What it canno
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from workspace_session.model import messages
 from workspace_session.model.entries import Compaction, Info, Label, Message, Said, Update
@@ -20,8 +20,21 @@ Shown = Message | Compaction
 _MANY_NEW = 1000
 
 
+class _Walk(NamedTuple):
+    """The way to a message as it was when there had been so many upheavals."""
+
+    upheavals: int
+    leaf: str | None
+    items: list[Shown]
+
+
+_NOT_WALKED = _Walk(-1, None, [])
+
+
 class Tree(Fold):
     """The meaning of one session's entries."""
+
+    _walked = _NOT_WALKED
 
     def __len__(self) -> int:
         """Messages on all branches; deleted and cleared ones do not count."""
@@ -111,13 +124,21 @@ class Tree(Fold):
         return leaves if self.tip is None or self.tip in leaves else [*leaves, self.tip]
 
     def walk(self, leaf: str | None) -> list[Shown]:
-        """The items from the root to a message; a trimmed range is one item, its summary."""
+        """The items from the root to a message; a trimmed range is one item, its summary.
+
+        What was walked last is remembered: it is often asked for again, or a little more of it.
+        """
+        known = self._walked if self._walked.upheavals == self.upheavals else _NOT_WALKED
         items: list[Shown] = []
-        while leaf is not None:
-            items.append(self._nodes.get(leaf) or self._spans[leaf])
-            leaf = self._parents[leaf]
+        at = leaf
+        while at is not None and at != known.leaf:
+            items.append(self._nodes.get(at) or self._spans[at])
+            at = self._parents[at]
         items.reverse()
-        return items
+        if at is not None:
+            items = known.items + items
+        self._walked = _Walk(self.upheavals, leaf, items)
+        return items.copy()
 
     def path(self, leaf: str | None) -> list[Message]:
         """The messages from the root to one of them, as they were said."""

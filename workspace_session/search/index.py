@@ -9,12 +9,12 @@ others go on in the old one, and catch up in it too; then they all change to the
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from workspace_session.errors import WorkspaceError
+from workspace_session.files.forks import keep_over_forks
 from workspace_session.search.catch_up import Report, catch_up
 from workspace_session.search.engine import Engine, Found, IndexBroken, Request
 from workspace_session.search.engines import Kind
@@ -35,8 +35,15 @@ class Index:
         self._mutex = threading.RLock()
         self._engine: Engine | None = None
         self._identity: object = None
-        self._process = os.getpid()
         self._inherited: list[Engine] = []
+        keep_over_forks(self)
+
+    def renew_in_child(self) -> None:
+        """What is open belongs to the parent: even closing it would do harm."""
+        self._mutex = threading.RLock()
+        if self._engine is not None:
+            self._inherited.append(self._engine)
+        self._engine = None
 
     # -- using it ----------------------------------------------------------------------------------
 
@@ -88,7 +95,7 @@ class Index:
     def close(self) -> None:
         """Let go of the files."""
         with self._mutex:
-            if self._engine is not None and self._process == os.getpid():
+            if self._engine is not None:
                 self._engine.close()
             self._engine = None
 
@@ -109,7 +116,6 @@ class Index:
             raise IndexBroken("another process has put a new one in its place")
 
     def _opened(self) -> Engine:
-        self._leave_to_parent()
         if self._engine is None or self._place.identity() != self._identity:
             self.close()
             if not self._place.holds(self._kind):
@@ -118,13 +124,6 @@ class Index:
             self._identity = self._place.identity()
             self._engine = self._kind.open(self._place.directory)
         return self._engine
-
-    def _leave_to_parent(self) -> None:
-        """After a fork, what is open belongs to the parent: even closing it would do harm."""
-        if self._process != os.getpid():
-            if self._engine is not None:
-                self._inherited.append(self._engine)
-            self._engine, self._process = None, os.getpid()
 
     def _discard(self, error: IndexBroken) -> None:
         """Throw the index away, unless it is another one by now."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Unpack
 
+from workspace_session.files.forks import keep_over_forks
 from workspace_session.files.layout import AgentPlace, Layout
 from workspace_session.model.clock import format_time, normal_time
 from workspace_session.model.entries import Entry
@@ -42,6 +43,11 @@ class Searcher:
         self._indexes: dict[Namespace, Index] = {}
         self._mutex = threading.Lock()
         self._closing = weakref.finalize(self, _close_all, self._indexes)
+        keep_over_forks(self)
+
+    def renew_in_child(self) -> None:
+        """Whoever held the lock does not exist here."""
+        self._mutex = threading.Lock()
 
     def search(
         self,
