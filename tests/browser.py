@@ -70,13 +70,27 @@ class Browser:
 
     # -- what a page is asked ----------------------------------------------------------------------
 
-    def open(self, page: Path, *, width: int = 1280, height: int = 900, dark: bool = False, phone: bool = False) -> None:
+    def open(
+        self,
+        page: Path,
+        *,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        phone: bool = False,
+    ) -> None:
         """Show a file."""
         self.requests.clear()
         self.complaints.clear()
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.do("Emulation.setEmulatedMedia", features=[scheme])
-        self.do("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+        self.do(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=phone,
+        )
         self.do("Page.navigate", url="about:blank")
         self.do("Page.navigate", url=page.as_uri())
         self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
@@ -102,7 +116,14 @@ class Browser:
             f"(document.querySelector({json.dumps(selector)}))"
         )
         for kind in ("mousePressed", "mouseReleased"):
-            self.do("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+            self.do(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=box[0],
+                y=box[1],
+                button="left",
+                clickCount=1,
+            )
 
     def type(self, text: str) -> None:
         """Put a text where the cursor is."""

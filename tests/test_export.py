@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from logs import entries_of, logs
 from make_sample import SAMPLE
 from terminal import Terminal
@@ -97,7 +96,7 @@ def test_markdown_tells_a_branch_with_its_tools_and_its_summary(pumps):
     assert headings[:4] == ["Summary", "User", "Assistant", "Assistant"]
     assert headings.count("User") == 5
     assert "> House of 1978, neighbours' window at 6 m." in told
-    assert "*Tool call:* web\\_search\n\n```\n{\n  \"query\":" in told
+    assert '*Tool call:* web\\_search\n\n```\n{\n  "query":' in told
     assert "“noise at the window”" in told
     assert "I would not rank them yet" not in told
 
@@ -119,14 +118,22 @@ def test_a_branch_that_is_not_there_is_refused(pumps):
 
 @pytest.mark.parametrize(
     "text",
-    ["plain", "```\ncode\n```", "~~~ a\n```\n~~~", "````\n```\n````", "a `` ` `` b", "```inline``` text"],
+    [
+        "plain",
+        "```\ncode\n```",
+        "~~~ a\n```\n~~~",
+        "````\n```\n````",
+        "a `` ` `` b",
+        "```inline``` text",
+    ],
 )
 def test_a_text_whose_code_blocks_are_closed_stays_as_it_is(text):
     assert closed(text) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "end"), [("```python\nprint(", "```"), ("~~~~\na\n~~~", "~~~~"), ("x\n````\n```", "````")]
+    ("text", "end"),
+    [("```python\nprint(", "```"), ("~~~~\na\n~~~", "~~~~"), ("x\n````\n```", "````")],
 )
 def test_a_code_block_that_was_left_open_is_closed(text, end):
     assert closed(text) == f"{text}\n{end}"
@@ -190,14 +197,20 @@ def test_the_page_has_every_message_of_every_branch_in_its_place(pumps):
 def test_the_page_states_the_facts_of_the_session(pumps):
     said = [text for text, _ in Page(to_html(pumps)).texts]
 
-    for fact in ("A quiet heat pump", "17,912 tokens in, 1,721 out, $0.0795", "19 messages on 3 branches"):
+    for fact in (
+        "A quiet heat pump",
+        "17,912 tokens in, 1,721 out, $0.0795",
+        "19 messages on 3 branches",
+    ):
         assert fact in said, fact
 
 
 def test_the_outline_leads_to_every_message_and_every_branch(pumps):
     page = Page(to_html(pumps))
 
-    links = [found["href"][1:] for tag, found in page.tags if tag == "a" and "skip" not in str(found)]
+    links = [
+        found["href"][1:] for tag, found in page.tags if tag == "a" and "skip" not in str(found)
+    ]
     names = {found["id"] for _, found in page.tags if "id" in found}
     assert set(links) <= names
     assert set(page.articles()) <= set(links)
@@ -310,7 +323,7 @@ HOSTILE = [
     "![picture](https://evil.example/x.png)",
     "![](javascript:boom())",
     '[here](https://a.example "\\"onclick=\\"boom()")',
-    "```\"><script>boom()</script>\ncode\n```",
+    '```"><script>boom()</script>\ncode\n```',
     "| a |\n|:-:|\n| <b onclick=boom()> |",
     "# </title><script>boom()</script>",
     "\x00\x1b[31m\x9b\u202egnp.exe\u2066",
@@ -364,10 +377,14 @@ def test_hostile_texts_are_only_texts(tree):
     assert {tag for tag, _ in page.tags} <= ALLOWED
     assert [tag for tag, _ in page.tags].count("script") == 1
     for _tag, found in page.tags:
-        assert not any(name.startswith("on") or name in ("src", "style", "srcset") for name in found)
+        assert not any(
+            name.startswith("on") or name in ("src", "style", "srcset") for name in found
+        )
         assert found.get("href", "#").startswith(("#", "https://"))
     said = "".join(text for text, _ in page.texts)
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]", said)
+    assert not re.search(
+        "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]", said
+    )
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -376,7 +393,9 @@ def test_a_hostile_text_is_shown_as_it_was_typed(text):
 
     escaped = re.sub(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]",
-        lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}",
+        lambda found: (
+            f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}"
+        ),
         text,
     )
     assert "".join(said for said, _ in shown.texts) == escaped
@@ -440,7 +459,11 @@ def test_the_commands_write_what_the_functions_give(sample, pumps, tmp_path):
     terminal = Terminal(tmp_path / "home")
     there = f"workspace-session export {{}} heat-pumps -C {sample.root}"
 
-    for form, wanted in (("markdown", to_markdown(pumps)), ("jsonl", to_jsonl(pumps)), ("html", to_html(pumps))):
+    for form, wanted in (
+        ("markdown", to_markdown(pumps)),
+        ("jsonl", to_jsonl(pumps)),
+        ("html", to_html(pumps)),
+    ):
         assert terminal.run(there.format(form)) == (0, wanted, "")
     code, out, talk = terminal.run(there.format("jsonl") + " --raw -o out.jsonl")
 
@@ -458,7 +481,9 @@ def test_the_commands_write_what_the_functions_give(sample, pumps, tmp_path):
         ("pdf heat-pumps", "No such command 'pdf'", 2),
     ],
 )
-def test_a_command_that_cannot_be_done_says_so_in_a_sentence(sample, tmp_path, line, sentence, code):
+def test_a_command_that_cannot_be_done_says_so_in_a_sentence(
+    sample, tmp_path, line, sentence, code
+):
     terminal = Terminal(tmp_path / "home")
 
     found, out, talk = terminal.run(f"workspace-session -C {sample.root} export {line}")

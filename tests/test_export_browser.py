@@ -43,7 +43,11 @@ def pages(tmp_path_factory):
     with Workspace(place / "sample", create=False) as sample:
         hostile = sample.agent("harm").tree("hostile")
         hostile_session(hostile)
-        for agent, session in (("researcher", "heat-pumps"), ("guide", "porto"), ("harm", "hostile")):
+        for agent, session in (
+            ("researcher", "heat-pumps"),
+            ("guide", "porto"),
+            ("harm", "hostile"),
+        ):
             text = to_html(sample.agent(agent).tree(session))
             (place / f"{session}.html").write_text(text, "utf-8")
     return place
@@ -151,7 +155,9 @@ def test_search_takes_signs_as_they_are_and_says_when_there_is_nothing(browser, 
     ask(browser, "[a-z]+")
     assert browser.run(COUNT) == "none"
     browser.press("Escape")
-    assert browser.run("CSS.highlights.get('found').size + CSS.highlights.get('found-now').size") == 0
+    assert (
+        browser.run("CSS.highlights.get('found').size + CSS.highlights.get('found-now').size") == 0
+    )
 
 
 def test_a_tool_call_unfolds_and_folds(browser, pages):
@@ -195,7 +201,9 @@ def test_everything_unfolds_at_once_and_for_paper(browser, pages):
 @pytest.mark.parametrize("dark", [False, True])
 def test_light_and_dark_come_from_the_system_and_can_be_changed(browser, pages, dark):
     browser.open(pages / "porto.html", dark=dark)
-    brightness = "getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).slice(0, 3).map(Number)"
+    brightness = (
+        "getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).slice(0, 3).map(Number)"
+    )
     first = sum(browser.run(brightness))
 
     browser.click("#theme")
@@ -236,7 +244,12 @@ def test_hostile_texts_do_nothing(browser, pages):
     browser.click("#unfold")
 
     assert browser.run("document.scripts.length") == 1
-    assert browser.run("document.querySelectorAll('img, iframe, object, embed, video, audio, base, link').length") == 0
+    assert (
+        browser.run(
+            "document.querySelectorAll('img, iframe, object, embed, video, audio, base, link').length"
+        )
+        == 0
+    )
     assert browser.run("[...document.links].every(a => /^(https|file):$/.test(a.protocol))")
     assert browser.run(ARTICLES) == 5 * len(HOSTILE) + 4
     ask(browser, "<script>boom()</script>")
@@ -269,7 +282,25 @@ def test_without_its_script_the_page_is_still_the_whole_session(browser, pages):
 
 def test_ten_thousand_messages_are_usable(browser, agent, tmp_path):
     tree = agent.tree("long")
-    words = "the pump stays quiet in the cold because its fan turns slowly and the wall is far ".split()
+    words = [
+        "the",
+        "pump",
+        "stays",
+        "quiet",
+        "in",
+        "the",
+        "cold",
+        "because",
+        "its",
+        "fan",
+        "turns",
+        "slowly",
+        "and",
+        "the",
+        "wall",
+        "is",
+        "far",
+    ]
     tree.extend(
         (user if number % 2 else assistant)(f"**{number}** " + " ".join(words[number % 7 :] * 3))
         for number in range(10_000)

@@ -130,7 +130,9 @@ def test_an_orphan_finds_its_parent_when_that_comes():
 
 
 def test_a_path_that_was_read_before_its_beginning_came_is_read_anew():
-    late, *rest = entries_of([message(5, "m0", None), message(1, "m1", "m0"), message(2, "m2", "m1")])
+    late, *rest = entries_of(
+        [message(5, "m0", None), message(1, "m1", "m0"), message(2, "m2", "m1")]
+    )
     tree = Tree.of(rest)
     assert shown(tree.path("m2")) == ["m1", "m2"]
 

@@ -47,9 +47,14 @@ from workspace_session.files.state import (
 from workspace_session.files.trash import Trashed
 from workspace_session.files.verify import Problem
 from workspace_session.files.watch import AsyncEvents, Events, Watch
+from workspace_session.harness.context import RuntimeContext
+from workspace_session.harness.flush import MemoryFlushManager
+from workspace_session.harness.manager import WorkspaceManager
 from workspace_session.model.entries import Entry, Message
 from workspace_session.model.hits import SearchHit, SearchHits
 from workspace_session.model.info import SessionInfo
+from workspace_session.model.merge import Merged, merge_states
+from workspace_session.model.offloading import OffloadResult
 from workspace_session.model.placing import LATEST, Appended
 from workspace_session.model.tokens import estimate_message_tokens, estimate_tokens
 from workspace_session.session.check import check_provider
@@ -85,7 +90,7 @@ from workspace_session.stores.postgres.entries import PostgresSearchProvider
 from workspace_session.stores.postgres.provider import PostgresSessionProvider
 from workspace_session.stores.postgres.store import PostgresStore
 from workspace_session.stores.snapshots import AgentContextProvider, AgentSearchProvider
-from workspace_session.workspace import AgentWorkspace, Workspace
+from workspace_session.workspace import AgentWorkspace, NamespaceFactory, Workspace
 
 __version__ = "0.1.0"
 
@@ -113,14 +118,18 @@ __all__ = [
     "InvalidId",
     "InvalidMessage",
     "JsonSession",
+    "MemoryFlushManager",
     "MemoryStore",
+    "Merged",
     "Message",
     "MissingProvider",
+    "NamespaceFactory",
     "NamespaceMismatch",
     "NoCompactionFunction",
     "NotAWorkspace",
     "NotSupported",
     "ObjectSkillProvider",
+    "OffloadResult",
     "PostgresContextProvider",
     "PostgresSearchProvider",
     "PostgresSessionProvider",
@@ -130,6 +139,7 @@ __all__ = [
     "RecentHistory",
     "RowStat",
     "RuleBroken",
+    "RuntimeContext",
     "SearchHit",
     "SearchHits",
     "SearchNotSupported",
@@ -165,6 +175,7 @@ __all__ = [
     "WorkspaceBusy",
     "WorkspaceError",
     "WorkspaceEvent",
+    "WorkspaceManager",
     "WorkspaceSession",
     "absorbed_summaries",
     "align_backward",
@@ -175,5 +186,6 @@ __all__ = [
     "estimate_message_tokens",
     "estimate_tokens",
     "is_compaction_message",
+    "merge_states",
     "sanitize_tool_pairs",
 ]

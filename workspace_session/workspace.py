@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from workspace_session.stores.files import FileStore
 
 Durability = Literal["disk", "os"]
+NamespaceFactory = Callable[[Any], tuple[str, ...]]
+"""Says, of the `RuntimeContext` of a turn, in which namespace it takes place."""
+
+
+def _user_alone(ctx: Any) -> tuple[str, ...]:
+    return () if ctx.user_id is None else (ctx.user_id,)
 
 
 class Workspace:
@@ -41,6 +47,7 @@ class Workspace:
     `durability="disk"` has every write on disk before it returns; `"os"` leaves that to the
     kernel: nothing is lost when a process dies, the last seconds may be when the power fails.
     `search` chooses the engine, `"whoosh"` or `"sqlite"`, for this and every later opening.
+    `namespace` says where a turn of the harness takes place: by default, with its user.
     """
 
     def __init__(
@@ -50,11 +57,13 @@ class Workspace:
         durability: Durability = "disk",
         create: bool = True,
         search: EngineName | None = None,
+        namespace: NamespaceFactory = _user_alone,
     ) -> None:
         if durability not in ("disk", "os"):
             raise ValueError(f"durability is 'disk' or 'os', not {durability!r}")
         self.layout = Layout(Path(root))
         self.durability: Durability = durability
+        self._namespace = namespace
         if not create and not self.layout.is_workspace():
             raise NotAWorkspace(os.fspath(root))
         make_directories(self.layout.hidden, sync=False)
@@ -100,6 +109,15 @@ class Workspace:
         return root_above(Path(directory).absolute())
 
     # -- agents ------------------------------------------------------------------------------------
+
+    def namespace_of(self, ctx: Any) -> tuple[str, ...]:
+        """The namespace of a `RuntimeContext`."""
+        parts = self._namespace(ctx)
+        if isinstance(parts, str):
+            raise TypeError("a namespace is a tuple of texts, not one text")
+        namespace = tuple(parts)
+        self.layout.namespace(namespace)  # whose parts are refused here
+        return namespace
 
     def agent(
         self,

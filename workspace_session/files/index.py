@@ -133,10 +133,17 @@ class SessionIndex:
         pause = max(_SECONDS_BETWEEN_WRITES, _SHARE_OF_TIME * (ended - started))
         self._next_write = ended + pause
 
-    def put(self, session_id: str) -> dict[str, Any]:
-        """Derive one session's member now and write it down."""
-        member = self._open_tree(session_id).member()
-        return self._merge({session_id: member}, ())[session_id]
+    def put(self, session_id: str, tree: SessionTree | None = None) -> dict[str, Any]:
+        """Derive one session's member now and write it down; `tree` is a handle that is open.
+
+        A failure is logged, as that of `flush` is.
+        """
+        members = {session_id: (tree or self._open_tree(session_id)).member()}
+        try:
+            members = self._merge(members, ())
+        except (OSError, WorkspaceError) as error:
+            logger.warning("the index of agent %r lags: %s", self._place.agent_id, error)
+        return members[session_id]
 
     def remove(self, session_id: str) -> None:
         """A session is gone."""

@@ -123,6 +123,10 @@ class Layout:
         """The directory of a namespace; the root for `()`."""
         return self.root.joinpath(*map(encode_namespace_part, parts))
 
+    def shared(self, namespace: tuple[str, ...] = ()) -> SharedPlace:
+        """The places that the agents of a namespace share."""
+        return SharedPlace(self, namespace)
+
     def agent(self, agent_id: str, namespace: tuple[str, ...] = ()) -> AgentPlace:
         """The places of one agent."""
         return AgentPlace(self, agent_id, namespace)
@@ -156,6 +160,48 @@ class Layout:
         """The agents of a namespace."""
         names = listings.directory_names(self.namespace(namespace) / "agents")
         return listings.sorted_ids(map(decode_name, names))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPlace:
+    """What the agents of a namespace share: instructions, knowledge, memory."""
+
+    layout: Layout
+    namespace: tuple[str, ...] = ()
+
+    @property
+    def directory(self) -> Path:
+        """The directory of the namespace."""
+        return self.layout.namespace(self.namespace)
+
+    @property
+    def instructions(self) -> Path:
+        """What all agents are told."""
+        return self.directory / "AGENTS.md"
+
+    @property
+    def memory(self) -> Path:
+        """What people and agents have written down; it is theirs alone."""
+        return self.directory / "MEMORY.md"
+
+    @property
+    def knowledge(self) -> Path:
+        """Files to look things up in."""
+        return self.directory / "knowledge"
+
+    @property
+    def knowledge_guide(self) -> Path:
+        """What says where to look."""
+        return self.knowledge / "KNOWLEDGE.md"
+
+    def notes(self, date: str) -> Path:
+        """The notes of a day."""
+        return self.directory / "memory" / f"{date}.md"
+
+    @property
+    def memory_lock(self) -> Path:
+        """The lock of all notes."""
+        return self.layout.mirrored(self.layout.locks, self.directory) / ".memory.lock"
 
 
 @dataclass(frozen=True, slots=True)

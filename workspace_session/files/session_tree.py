@@ -42,7 +42,16 @@ from workspace_session.model.entries import (
     Usage,
 )
 from workspace_session.model.facts import checked_facts, checked_usage, plain_text
-from workspace_session.model.lines import compose_other, message_json
+from workspace_session.model.lines import compose, compose_other, message_json
+from workspace_session.model.messages import dangling_tool_calls
+from workspace_session.model.offloading import (
+    VIEW,
+    OffloadResult,
+    compare,
+    is_summary,
+    offloaded,
+    view_of,
+)
 from workspace_session.model.placing import LATEST, Appended, Draft, Parent, draft, place
 from workspace_session.model.tokens import estimate_message_tokens
 from workspace_session.model.tree import NeedsLog, Shown, Tree
@@ -134,6 +143,40 @@ class SessionTree(TipWriter):
                 self._logged_ids = self._files.message_ids()
             if any(json_bytes(message_id) in self._logged_ids for message_id in own):
                 raise NeedsLog(*own)
+
+    def offload(self, messages: Iterable[Mapping[str, Any]]) -> OffloadResult:
+        """Store what a conversation, given whole, has that this session has not, in one write.
+
+        New messages hang from the tip; one that has grown or was edited is an update. Giving the same
+        conversation again adds nothing.
+        """
+        drafts = [offloaded(message) for message in messages]
+
+        def make(tree: Tree, after: str) -> tuple[list[Entry], OffloadResult]:
+            self._look_for_duplicates(tree, [one for one in drafts if not is_summary(one.id)])
+            found = compare(tree, drafts)
+            placed = place(
+                tree, found.new, parent=LATEST, author=None, session_id=self.id, after=after
+            )
+            result = found.result([one.entry.id for one in placed], tree.tip)
+            new: list[Entry] = [one.entry for one in placed]
+            times = iter(stamps(len(found.revisions) + 1, new[-1].timestamp if new else after))
+            for target, data in found.revisions:
+                timestamp, fresh_id = next(times)
+                new.append(
+                    compose(
+                        Update, id=fresh_id, timestamp=timestamp, target_id=target, message=data
+                    )
+                )
+            if (view := view_of(result)) is not None:
+                timestamp, fresh_id = next(times)
+                new.append(compose(Info, id=fresh_id, timestamp=timestamp, facts={VIEW: view}))
+            return new, result
+
+        with self._mutex:
+            result = self._write(make)
+            dangling = dangling_tool_calls(item.message for item in self.context())
+        return replace(result, dangling=tuple(dangling))
 
     def update(self, message_id: str, message: Mapping[str, Any]) -> Appended:
         """Give a message new content; its place stays. Equal content writes nothing."""

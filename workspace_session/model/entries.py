@@ -129,6 +129,13 @@ class Message(Entry):
         source = self if self.revision is None else self.revision
         return message_of(source.line)
 
+    def says(self, data: bytes) -> bool:
+        """Whether the newest content stands on its line in just these bytes."""
+        line = self.line if self.revision is None else self.revision.line
+        return (
+            line.endswith(data + b"}") and line.find(b',"message":') == len(line) - len(data) - 12
+        )
+
 
 @value
 class Delete(Entry):

@@ -66,6 +66,10 @@ class Tree(Fold):
         """A message that this tree holds, whatever the log may hold besides."""
         return self._nodes.get(message_id)
 
+    def is_gone(self, message_id: str) -> bool:
+        """Whether a message was deleted or cleared, as far as this tree goes back."""
+        return message_id in self._gone
+
     def is_current(self, entry: Message | Update | Label | Info) -> bool:
         """Whether what an entry says still holds: not repeated, replaced or deleted since."""
         match entry:
