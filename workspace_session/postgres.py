@@ -4,5 +4,6 @@ The providers and the store are public names of the package itself.
 """
 
 from workspace_session.stores.postgres.schema import apply_schema, schema_sql
+from workspace_session.stores.postgres.transfer import Copied, Progress, pull, push
 
-__all__ = ["apply_schema", "schema_sql"]
+__all__ = ["Copied", "Progress", "apply_schema", "pull", "push", "schema_sql"]

@@ -31,6 +31,7 @@ from workspace_session.model.batches import Settled, settle
 from workspace_session.model.canonical import compact, parse
 from workspace_session.model.entries import Entry, Trim
 from workspace_session.model.lines import NotAnEntry, decode
+from workspace_session.model.union import merge_lines
 
 logger = logging.getLogger("workspace_session")
 
@@ -331,6 +332,23 @@ class SessionFiles:
         self._tree = _mark(self.tree_path.stat())
         self.ragged = False
         self.remember_order()
+
+    def all_entries(self) -> list[Entry]:
+        """Every entry of the log as the file holds it, those that do not count included."""
+        found = read_bytes(self.log_path)
+        return parse_lines(found[0]).entries if found else []
+
+    def unite_log(self, lines: bytes) -> bool:
+        """Make the log the union of its lines and others; False if it has them all."""
+        found = read_bytes(self.log_path)
+        ours = found[0] if found else b""
+        united = merge_lines(ours, lines)
+        if set(united.split(b"\n")) <= set(ours.split(b"\n")):
+            return False
+        make_directories(self.log_path.parent, sync=self._durable)
+        self._check_links(self.log_path)
+        write_atomic(self.log_path, united, sync=self._durable)
+        return True
 
     def restore_log(self, data: bytes) -> None:
         """Make a log that was lost anew from what the working set holds."""

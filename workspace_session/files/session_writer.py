@@ -81,6 +81,32 @@ class SessionWriter(SessionView):
                 self._files.replace_tree(rendered(tree))
             self._replace_if_smaller(than=self._files.tree_size // 2)
 
+    # -- other places ------------------------------------------------------------------------------
+
+    def all_entries(self) -> list[Entry]:
+        """Every entry of the log, for a copy: those that do not count are copied too."""
+        with self._mutex, self._lock.held():
+            if not self.exists():
+                return []
+            self._current_for_writing()
+            self._restore_lost_log()
+            return self._files.all_entries()
+
+    def take_in(self, lines: bytes) -> bool:
+        """Unite the log with lines that were written elsewhere; False if it has them all."""
+        with self._mutex, self._lock.held():
+            if self.exists():
+                self._current_for_writing()
+                self._restore_lost_log()
+            else:
+                self.place.refuse_twins(self.id)
+            is_new = self._files.unite_log(lines)
+        if is_new:
+            self.rebuild()
+            if self._on_change is not None:
+                self._on_change(self)
+        return is_new
+
     def _restore_lost_log(self) -> None:
         if self._files.log_lost:
             self._files.restore_log(rendered(self._working))

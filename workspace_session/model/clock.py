@@ -69,6 +69,11 @@ def as_time(value: str | datetime) -> str:
     return format_time(value if value.tzinfo else value.replace(tzinfo=UTC))
 
 
+def just_after(timestamp: str) -> str:
+    """The microsecond after a time."""
+    return format_time(datetime.fromisoformat(timestamp) + _MICROSECOND)
+
+
 def format_time(moment: datetime) -> str:
     """The one way a time is written: UTC, microseconds, `Z`."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"

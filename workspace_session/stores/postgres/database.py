@@ -32,6 +32,11 @@ def import_psycopg() -> Any:
     return psycopg
 
 
+def time_text(column: str) -> str:
+    """SQL for a time in the form of all times, whatever the connection makes of one."""
+    return f"""to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+
+
 class Statements:
     """What an operation may do: run statements, one after another, in its transaction."""
 

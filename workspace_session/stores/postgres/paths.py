@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 from zlib import crc32
 
-from workspace_session.stores.postgres.database import Row, Statements
+from workspace_session.stores.postgres.database import Row, Statements, time_text
 
 _EVERY = 64  # messages, on average, between two milestones
 _FIRST_STRETCH, _LONGEST_STRETCH = 32, 8192
@@ -39,7 +39,7 @@ FROM back LEFT JOIN assistant_milestones k
 ORDER BY back.seq DESC
 """
 
-_PATH = """
+_PATH = f"""
 WITH RECURSIVE path AS (
   SELECT id, parent_id, seq FROM assistant_messages
   WHERE session_id = %(session)s AND id = %(leaf)s
@@ -47,7 +47,7 @@ WITH RECURSIVE path AS (
   SELECT m.id, m.parent_id, m.seq FROM path p JOIN assistant_messages m
     ON m.session_id = %(session)s AND m.id = p.parent_id AND m.seq < p.seq)
 SELECT m.id, m.content,
-  to_char(m.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+  {time_text("m.created_at")}
 FROM path JOIN assistant_messages m ON m.session_id = %(session)s AND m.id = path.id
 ORDER BY path.seq
 """

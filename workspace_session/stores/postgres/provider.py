@@ -18,7 +18,7 @@ from workspace_session.model.lines import message_json
 from workspace_session.model.placing import LATEST, Parent, draft
 from workspace_session.session.shapes import check_stretch, fresh_id, still_shows
 from workspace_session.session.values import AppendResult, Compaction, SessionMessage
-from workspace_session.stores.postgres.database import Database, Statements
+from workspace_session.stores.postgres.database import Database, Statements, time_text
 from workspace_session.stores.postgres.flight import flying
 from workspace_session.stores.postgres.paths import TIP
 from workspace_session.stores.postgres.reading import ONE, SessionReading, as_message
@@ -36,8 +36,8 @@ LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('workspace_session:' || %(
 _PLACE = f"""
 SELECT ({TIP}), EXISTS (
   SELECT 1 FROM assistant_messages WHERE session_id = %(session)s AND id = %(parent)s)
-"""  # noqa: S608 - put together from constants
-_ADD = """
+"""
+_ADD = f"""
 WITH added AS (
   INSERT INTO assistant_messages
     (id, session_id, parent_id, role, content, text_content, search_text, created_at)
@@ -46,9 +46,9 @@ WITH added AS (
   ON CONFLICT (session_id, id) DO NOTHING RETURNING seq, created_at),
 tip AS (DELETE FROM assistant_leaves
   WHERE session_id = %(session)s AND EXISTS (SELECT 1 FROM added))
-SELECT seq, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') FROM added
+SELECT seq, {time_text("created_at")} FROM added
 """
-_UPDATE = """
+UPDATE = """
 UPDATE assistant_messages SET role = %(role)s, content = %(content)s,
   text_content = %(text_content)s, search_text = %(search_text)s
 WHERE session_id = %(session)s AND id = %(id)s
@@ -70,13 +70,13 @@ _RETIRE = """
 UPDATE assistant_compactions SET retired = TRUE WHERE session_id = %(session)s
 AND (from_message_id = ANY(%(ids)s) OR to_message_id = ANY(%(ids)s))
 """
-_SET_TIP = """
+SET_TIP = """
 INSERT INTO assistant_leaves (session_id, message_id, updated_at)
 VALUES (%(session)s, %(message)s, clock_timestamp())
 ON CONFLICT (session_id) DO UPDATE
 SET message_id = EXCLUDED.message_id, updated_at = EXCLUDED.updated_at
 """
-_FORGET_TIP = "DELETE FROM assistant_leaves WHERE session_id = %(session)s"
+FORGET_TIP = "DELETE FROM assistant_leaves WHERE session_id = %(session)s"
 _HAS_ANY = """
 SELECT (SELECT count(*) FROM assistant_messages WHERE session_id = %(session)s),
   EXISTS (SELECT 1 FROM assistant_compactions WHERE session_id = %(session)s)
@@ -86,17 +86,17 @@ EMPTY = (
     "DELETE FROM assistant_compactions WHERE session_id = %(session)s",
     "DELETE FROM assistant_labels WHERE session_id = %(session)s",
     "DELETE FROM assistant_milestones WHERE session_id = %(session)s",
-    _FORGET_TIP,
+    FORGET_TIP,
 )
-_ADD_OVERLAY = """
+_ADD_OVERLAY = f"""
 INSERT INTO assistant_compactions
   (id, session_id, summary, from_message_id, to_message_id, created_at)
 VALUES (%(id)s, %(session)s, %(summary)s, %(from)s, %(to)s, GREATEST(clock_timestamp(), (
   SELECT max(created_at) + interval '1 microsecond' FROM assistant_compactions
   WHERE session_id = %(session)s)))
-RETURNING to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+RETURNING {time_text("created_at")}
 """
-_UPHEAVAL = """
+UPHEAVAL = """
 INSERT INTO assistant_upheavals (session_id, upheavals) VALUES (%(session)s, 1)
 ON CONFLICT (session_id) DO UPDATE SET upheavals = assistant_upheavals.upheavals + 1
 """
@@ -176,10 +176,10 @@ class PostgresSessionProvider(SessionReading):
             if new == old:
                 return old
             data = message_json(new)
-            await run.run(_UPDATE, self._values(id=message_id, **content_columns(new, data)))
+            await run.run(UPDATE, self._values(id=message_id, **content_columns(new, data)))
             if len(data) != len(row[1].encode()):
                 await self._paths.changed_from(run, row[3])
-            await run.run(_UPHEAVAL, self._values())
+            await run.run(UPHEAVAL, self._values())
             await self._guard.touch(run)
         updated: SessionMessage = parse(data)
         return updated
@@ -200,16 +200,16 @@ class PostgresSessionProvider(SessionReading):
             if tip in homes:
                 await self._move_tip(run, homes[tip])
             await self._paths.changed_from(run, min(row[2] for row in rows.values()))
-            await run.run(_UPHEAVAL, self._values())
+            await run.run(UPHEAVAL, self._values())
             await self._guard.touch(run, -len(gone))
         return gone
 
     async def _move_tip(self, run: Statements, message_id: str | None) -> None:
         """Make a message the tip; None: the newest."""
         if message_id is None:
-            await run.run(_FORGET_TIP, self._values())
+            await run.run(FORGET_TIP, self._values())
         else:
-            await run.run(_SET_TIP, self._values(message=message_id))
+            await run.run(SET_TIP, self._values(message=message_id))
 
     async def clear_messages(self) -> None:
         """Remove all messages and overlays."""
@@ -219,7 +219,7 @@ class PostgresSessionProvider(SessionReading):
                 return
             for statement in EMPTY:
                 await run.run(statement, self._values())
-            await run.run(_UPHEAVAL, self._values())
+            await run.run(UPHEAVAL, self._values())
             await self._guard.touch(run, -found[0])
 
     async def set_leaf(self, message_id: str) -> SessionMessage:
@@ -230,7 +230,7 @@ class PostgresSessionProvider(SessionReading):
                 raise UnknownMessage(self.session_id, message_id)
             if await self._paths.tip(run) != message_id:
                 await self._move_tip(run, message_id)
-                await run.run(_UPHEAVAL, self._values())
+                await run.run(UPHEAVAL, self._values())
                 await self._guard.touch(run)
         return message
 
@@ -266,7 +266,7 @@ class PostgresSessionProvider(SessionReading):
         values: Mapping[str, Any] = {"id": overlay_id, "summary": summary}
         ends = {"from": from_id, "to": to_id}
         row = await run.row(_ADD_OVERLAY, self._values(**values, **ends))
-        await run.run(_UPHEAVAL, self._values())
+        await run.run(UPHEAVAL, self._values())
         await self._guard.touch(run)
         assert row is not None
         return Compaction(overlay_id, summary, from_id, to_id, row[0])

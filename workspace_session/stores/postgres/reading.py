@@ -21,7 +21,7 @@ from workspace_session.session.shapes import (
     overlaid,
 )
 from workspace_session.session.values import Compaction, RecentHistory, RowStat, SessionMessage
-from workspace_session.stores.postgres.database import Database, Row, Statements
+from workspace_session.stores.postgres.database import Database, Row, Statements, time_text
 from workspace_session.stores.postgres.paths import Paths, Step
 from workspace_session.stores.postgres.record import Guard
 from workspace_session.stores.postgres.search import IN_SESSION, search_messages
@@ -29,8 +29,8 @@ from workspace_session.stores.postgres.texts import sought
 
 _PAGE = 500  # messages
 
-_COLUMNS = """
-SELECT id, content, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), seq
+_COLUMNS = f"""
+SELECT id, content, {time_text("created_at")}, seq
 FROM assistant_messages WHERE session_id = %(session)s
 """
 ONE = _COLUMNS + "AND id = %(id)s"
@@ -39,9 +39,9 @@ _CHILDREN = _COLUMNS + "AND parent_id = %(parent)s ORDER BY seq"
 _ROOTS = _COLUMNS + "AND parent_id IS NULL ORDER BY seq"
 _NEXT = _COLUMNS + "AND seq > %(after)s ORDER BY seq LIMIT %(count)s"
 
-_OVERLAYS = """
+_OVERLAYS = f"""
 SELECT COALESCE(overlay_id, id), summary, from_message_id, to_message_id,
-  to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), retired
+  {time_text("created_at")}, retired
 FROM assistant_compactions WHERE session_id = %(session)s ORDER BY seq
 """
 _UPHEAVALS = "SELECT upheavals FROM assistant_upheavals WHERE session_id = %(session)s"

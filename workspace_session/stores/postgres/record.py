@@ -12,7 +12,7 @@ from workspace_session.errors import SessionDeleted
 from workspace_session.model.canonical import compact, parse
 from workspace_session.model.info import SessionInfo, from_member
 from workspace_session.model.messages import one_line
-from workspace_session.stores.postgres.database import Row, Statements
+from workspace_session.stores.postgres.database import Row, Statements, time_text
 from workspace_session.stores.postgres.texts import session_key
 
 _SUMMARY = 120  # characters
@@ -32,11 +32,11 @@ ON CONFLICT (user_id, agent_id, id) DO UPDATE SET updated_at = EXCLUDED.updated_
 RETURNING incarnation
 """
 
-_COLUMNS = """
+_COLUMNS = f"""
 SELECT s.id, s.parent_session_id, s.facts,
   s.input_tokens, s.output_tokens, s.estimated_cost, s.message_count,
-  to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-  to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+  {time_text("s.created_at")},
+  {time_text("s.updated_at")},
   (SELECT left(m.text_content, 2000) FROM assistant_messages m WHERE m.session_id = s.session_id
    AND m.role = 'user' AND m.text_content ~ '\\S' ORDER BY m.seq LIMIT 1),
   (SELECT array_agg(l.message_id ORDER BY l.created_at, l.message_id) FROM assistant_labels l

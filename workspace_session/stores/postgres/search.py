@@ -13,7 +13,7 @@ from workspace_session.model.canonical import parse
 from workspace_session.model.clock import normal_time
 from workspace_session.model.hits import SearchHit, SearchHits
 from workspace_session.search import Query, snippet
-from workspace_session.stores.postgres.database import Row, Statements, Values
+from workspace_session.stores.postgres.database import Row, Statements, Values, time_text
 
 _MOST = 1 << 31
 
@@ -34,16 +34,16 @@ WITH found AS (
   WHERE %(where)s AND {_MEETS}
   ORDER BY score DESC, seq DESC LIMIT %(limit)s)
 SELECT COALESCE(own_id, session_id), id, content, score, total,
-  to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+  {time_text("created_at")}
 FROM found ORDER BY score DESC, seq DESC
-"""  # noqa: S608 - put together from constants
+"""
 IN_SESSION = _MESSAGES.replace("%(where)s", "m.session_id = %(session)s")
 IN_AGENT = _MESSAGES.replace("%(where)s", "s.user_id = %(user)s AND s.agent_id = %(agent)s")
 
 ENTRIES = f"""
 SELECT key, content FROM cf_agents_search_entries WHERE label = %(label)s AND {_MEETS}
 ORDER BY {_RANK} DESC, updated_at DESC, key LIMIT %(limit)s
-"""  # noqa: S608
+"""
 
 
 def _values(query: Query) -> dict[str, Any]:
