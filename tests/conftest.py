@@ -7,7 +7,7 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
-from postgres_server import connection, dsn, name, server, shared_connection  # noqa: F401 - fixtures
+from postgres_server import connection, dsn, fresh_name, server, shared_connection  # noqa: F401 - fixtures
 
 from workspace_session import Workspace
 

@@ -104,6 +104,6 @@ def connection(shared_connection):
 
 
 @pytest.fixture
-def name():
+def fresh_name():
     """A name that nothing in the database has yet."""
     return uuid.uuid4().hex

@@ -10,5 +10,5 @@ from workspace_session import PostgresStore
 
 class TestPostgresStore(SessionStoreContract):
     @pytest.fixture
-    def store(self, connection, name):
-        return PostgresStore(connection, name)
+    def store(self, connection, fresh_name):
+        return PostgresStore(connection, fresh_name)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from workspace_session.errors import InvalidCompaction, UnknownMessage, UnknownParent
-from workspace_session.model.canonical import parse
+from workspace_session.model.canonical import compact_sorted, parse
 from workspace_session.model.facts import plain_text
 from workspace_session.model.fold import nearest_left
 from workspace_session.model.lines import message_json
@@ -173,7 +173,7 @@ class PostgresSessionProvider(SessionReading):
             old = as_message(row)
             created = row[2] if old is None else old["createdAt"]
             new = {**message, "createdAt": created}
-            if new == old:
+            if old is not None and compact_sorted(new) == compact_sorted(old):
                 return old
             data = message_json(new)
             await run.run(UPDATE, self._values(id=message_id, **content_columns(new, data)))

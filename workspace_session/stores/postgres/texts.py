@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workspace_session.errors import InvalidId, InvalidMessage
+from workspace_session.files.names import encode_id, encode_namespace_part
 from workspace_session.model import messages
 from workspace_session.model.canonical import compact
 from workspace_session.search.analysis import tokens
@@ -21,14 +22,15 @@ _LONGEST_KEY = 800  # bytes; an index entry has room for 2,700, and up to three 
 
 
 def session_key(user_id: str | None, agent_id: str, session_id: str) -> str:
-    """The name of an agent's session in all tables: of no other user, agent or session."""
-    for kind, value in (("user", user_id), ("agent", agent_id), ("session", session_id)):
-        if value is not None or kind != "user":
-            check_key(kind, value)
-            if not value:
-                raise InvalidId(kind, value, "empty")
-    key = compact([user_id, agent_id, session_id]).decode()
-    return check_key("session", key)
+    """The name of an agent's session in all tables: of no other user, agent or session.
+
+    What can name nothing on files names nothing here.
+    """
+    if user_id is not None:
+        encode_namespace_part(user_id)
+    encode_id("agent", agent_id)
+    encode_id("session", session_id)
+    return compact([user_id, agent_id, session_id]).decode()
 
 
 def check_key(kind: str, value: object) -> str:
