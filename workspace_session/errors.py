@@ -12,6 +12,7 @@
     ├── StateLoadFailed                          a module that refused its state
     ├── StateConflict                            a state that changed since it was read
     │   └── StateUnmergeable                     a list that both sides rewrote
+    ├── PostgresFailed           OSError         what the database complains about
     └── SessionError
         ├── UnknownParent        LookupError     a parent the session does not have
         ├── UnknownMessage       LookupError     a message the session does not have
@@ -173,6 +174,20 @@ class StateUnmergeable(StateConflict):
             f"state {self.key!r} of session {self.session_key!r} cannot be merged: "
             f"both sides rewrote the list at {self.path}"
         )
+
+
+# -- databases -------------------------------------------------------------------------------------
+
+
+class PostgresFailed(WorkspaceError, OSError):
+    """A command could not do its work because of the database; `reason` is what that says."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Postgres: {self.reason}"
 
 
 # -- sessions --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import click
 from workspace_session import WorkspaceError, __version__
 from workspace_session.cli import (
     care,
+    databases,
     demo,
     exporting,
     following,
@@ -124,6 +125,9 @@ for command in (
     exporting.export_group,
     importing.import_group,
     git.git,
+    databases.postgres_schema,
+    databases.push,
+    databases.pull,
     demo.demo,
 ):
     main.add_command(command)

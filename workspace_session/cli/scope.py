@@ -6,7 +6,7 @@ more than one thing, the command is refused and the candidates are named: nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import click
@@ -56,6 +56,15 @@ class Scope:
             user = "" if self._user is None else f" of user {self._user!r}"
             raise click.ClickException(f"there is no {agent}{user}")
         return found
+
+    def named(self, owners: Iterable[tuple[str, str | None]]) -> list[AgentWorkspace]:
+        """Those of some agents, by id and user, that are meant, whether they are here yet or not."""
+        here = {(agent.id, agent.user): agent for agent in self.workspace.agents()}
+        return [
+            here.get((agent, user)) or self.workspace.agent(agent, user)
+            for agent, user in owners
+            if self._agent in (None, agent) and self._user in (None, user)
+        ]
 
     def sessions(self) -> list[SessionInfo]:
         """All sessions, the one written to last first."""

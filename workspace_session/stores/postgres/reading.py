@@ -128,7 +128,9 @@ class SessionReading:
     async def search_messages(self, query: str, limit: int) -> Any:
         """Hits in this session."""
         async with self._reading() as run:
-            return await search_messages(run, IN_SESSION, query, limit, self._values())
+            return await search_messages(
+                run, IN_SESSION, query, limit, self._values(), self._guard.owner
+            )
 
     # -- sizes -------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from workspace_session.model.canonical import compact, parse
 from workspace_session.model.info import SessionInfo, from_member
 from workspace_session.model.messages import one_line
 from workspace_session.stores.postgres.database import Row, Statements, time_text
+from workspace_session.stores.postgres.search import NOBODY, Owner
 from workspace_session.stores.postgres.texts import session_key
 
 _SUMMARY = 120  # characters
@@ -60,6 +61,8 @@ UPDATE assistant_sessions SET name = %(name)s, model = %(model)s, source = %(sou
 class Guard(Protocol):
     """What a provider knows of its session beside the messages."""
 
+    owner: Owner
+
     async def check(self, run: Statements) -> None:
         """Raise `SessionDeleted` if this is not the session any more that it was."""
 
@@ -72,6 +75,8 @@ class Guard(Protocol):
 
 class Unrecorded:
     """A session of which nothing is known but its messages."""
+
+    owner = NOBODY
 
     async def check(self, run: Statements) -> None:
         """There is no one to delete it."""
@@ -88,6 +93,7 @@ class Record:
 
     def __init__(self, user_id: str | None, agent_id: str, session_id: str) -> None:
         self.session_id = session_id
+        self.owner = Owner(agent_id, user_id)
         self.key = session_key(user_id, agent_id, session_id)
         self.values = {
             "user": user_id or "",
@@ -137,7 +143,7 @@ async def store_facts(run: Statements, session: str, facts: dict[str, Any]) -> N
     await run.run(_SET_FACTS, {**values, "facts": compact(known).decode(), "session": session})
 
 
-def info_of(row: Row, agent_id: str, user_id: str | None) -> SessionInfo:
+def info_of(row: Row, owner: Owner) -> SessionInfo:
     """What a row of `ONE_RECORD` or `ALL_RECORDS` says."""
     (session_id, parent, known, tokens_in, tokens_out, cost, count) = row[:7]
     (created, updated, first, targets, labels) = row[7:]
@@ -159,4 +165,4 @@ def info_of(row: Row, agent_id: str, user_id: str | None) -> SessionInfo:
         "updatedAt": updated,
         "labels": dict(zip(targets or (), labels or (), strict=True)),
     }
-    return from_member(session_id, member, agent_id=agent_id, user_id=user_id)
+    return from_member(session_id, member, agent_id=owner.agent_id or "", user_id=owner.user_id)

@@ -6,7 +6,7 @@ follow each other is told by the tokens themselves, which are stored in their or
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from workspace_session.model import messages
 from workspace_session.model.canonical import parse
@@ -14,6 +14,7 @@ from workspace_session.model.clock import normal_time
 from workspace_session.model.hits import SearchHit, SearchHits
 from workspace_session.search import Query, snippet
 from workspace_session.stores.postgres.database import Row, Statements, Values, time_text
+from workspace_session.stores.postgres.texts import beginning
 
 _MOST = 1 << 31
 
@@ -46,6 +47,16 @@ ORDER BY {_RANK} DESC, updated_at DESC, key LIMIT %(limit)s
 """
 
 
+class Owner(NamedTuple):
+    """Whose messages they are, as far as that is known."""
+
+    agent_id: str | None
+    user_id: str | None
+
+
+NOBODY = Owner(None, None)
+
+
 def _values(query: Query) -> dict[str, Any]:
     words = dict.fromkeys(token for clause in query.clauses for token in clause)
     runs = [clause for clause in query.clauses if len(clause) > 1 or not clause[0].isascii()]
@@ -67,29 +78,27 @@ async def search_messages(
     text: str,
     limit: int,
     values: Values,
-    *,
-    agent_id: str | None = None,
-    user_id: str | None = None,
+    owner: Owner = NOBODY,
 ) -> SearchHits:
     """The messages that have all words of a text, the best first, of equals the newest."""
     query = Query.of(text)
     rows = await search_rows(run, sql, query, limit, values)
-    hits = [_hit(row, query, agent_id, user_id) for row in rows]
+    hits = [_hit(row, query, owner) for row in rows]
     return SearchHits(hits, rows[0][4] if rows else 0)
 
 
-def _hit(row: Row, query: Query, agent_id: str | None, user_id: str | None) -> SearchHit:
+def _hit(row: Row, query: Query, owner: Owner) -> SearchHit:
     session_id, message_id, content, score, _total, created_at = row
     message = parse(content.encode())
     text = messages.text(message)
     return SearchHit(
         session_id=session_id,
-        agent_id=agent_id,
-        user_id=user_id,
+        agent_id=owner.agent_id,
+        user_id=owner.user_id,
         message_id=message_id,
         role=messages.role(message),
         content=text,
-        snippet=snippet(text, query),
+        snippet=snippet(beginning(text), query),
         score=score,
         created_at=normal_time(message.get("createdAt")) or created_at,
     )

@@ -22,7 +22,7 @@ from workspace_session.stores.postgres.record import (
     store_facts,
     stored_facts,
 )
-from workspace_session.stores.postgres.search import IN_AGENT, search_messages
+from workspace_session.stores.postgres.search import IN_AGENT, Owner, search_messages
 from workspace_session.stores.postgres.texts import check_text, session_key, sought
 
 Infos = list[SessionInfo]
@@ -76,6 +76,7 @@ class PostgresStore:
         self.agent_id = agent_id
         self.user_id = user_id
         self.broadcast: Callable[[str], Any] | None = None
+        self._owner = Owner(agent_id, user_id)
         session_key(user_id, agent_id, "any")  # what cannot be is refused here
         self._source = conn_or_pool
         self.database = Database(conn_or_pool)
@@ -151,20 +152,20 @@ class PostgresStore:
         """A session's record."""
         async with self.database.operation() as run:
             row = await run.row(ONE_RECORD, self.record(session_id).values)
-        return None if row is None else info_of(row, self.agent_id, self.user_id)
+        return None if row is None else info_of(row, self._owner)
 
     async def _info(self, run: Statements, record: Record) -> SessionInfo:
         row = await run.row(ONE_RECORD, record.values)
         if row is None:
             raise UnknownSession(record.session_id)
-        return info_of(row, self.agent_id, self.user_id)
+        return info_of(row, self._owner)
 
     async def list(self) -> Infos:
         """All records, the one touched last first."""
         values = {"user": self.user_id or "", "agent": self.agent_id}
         async with self.database.operation() as run:
             rows = await run.rows(ALL_RECORDS, values)
-        return [info_of(row, self.agent_id, self.user_id) for row in rows]
+        return [info_of(row, self._owner) for row in rows]
 
     async def annotate(self, session_id: str, **facts: Any) -> SessionInfo:
         """Set facts of a session; None clears one."""
@@ -251,9 +252,7 @@ class PostgresStore:
         """Hits in all sessions."""
         values = {"user": self.user_id or "", "agent": self.agent_id}
         async with self.database.operation() as run:
-            return await search_messages(
-                run, IN_AGENT, query, limit, values, agent_id=self.agent_id, user_id=self.user_id
-            )
+            return await search_messages(run, IN_AGENT, query, limit, values, self._owner)
 
 
 class StoredSession(PostgresSessionProvider):

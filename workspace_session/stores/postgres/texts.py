@@ -93,19 +93,23 @@ def content_columns(message: Mapping[str, Any], data: bytes) -> dict[str, str]:
     return {
         "role": role.replace("\0", "") if isinstance(role, str) else "",
         "content": data.decode(),
-        "text_content": beginning(text),
+        "text_content": beginning(text.replace("\0", "")),
         "search_text": search_text(text),
     }
 
 
 def beginning(text: str) -> str:
     """The part of a text that is not too long to be indexed."""
-    return text.replace("\0", "").encode()[:SEARCHABLE].decode(errors="ignore")
+    return text[:SEARCHABLE].encode()[:SEARCHABLE].decode(errors="ignore")
 
 
 def search_text(text: str) -> str:
     """The tokens that a text is found by, as many as can be indexed, none of them cut."""
-    joined = " ".join(tokens(text)).replace("\0", "")
-    if len(joined) * 4 <= SEARCHABLE or len(joined.encode()) <= SEARCHABLE:
+    part = beginning(text)
+    found = list(tokens(part))
+    if len(part) < len(text):
+        del found[-1:]  # which may be the beginning of a word
+    joined = " ".join(found)
+    if len(joined.encode()) <= SEARCHABLE:
         return joined
     return beginning(joined + " ").rpartition(" ")[0]
