@@ -53,7 +53,7 @@ class SessionCompaction(SessionContext):
         await self._events.emit("compaction", self.id, compaction=overlay)
         return overlay
 
-    async def shown(self, leaf_id: str | None) -> list[Shown]:
+    async def _shown(self, leaf_id: str | None) -> list[Shown]:
         """The path to a leaf with overlays applied, each summary as the overlay it comes from."""
         direct = self._shortcut("get_context")
         if direct is not None:
@@ -62,7 +62,7 @@ class SessionCompaction(SessionContext):
         path = await self._provider.get_history(leaf_id or None)
         return overlaid(path, await self._provider.get_compactions())
 
-    async def store_overlay(
+    async def _store_overlay(
         self, summary: str, from_id: str, to_id: str, expected: Sequence[str]
     ) -> Compaction | None:
         """Store an overlay, if up to its end there still is shown what was expected."""
@@ -70,7 +70,7 @@ class SessionCompaction(SessionContext):
         if at_once is not None:
             stored: Compaction | None = await at_once(summary, from_id, to_id, expected)
             return stored
-        if not still_shows(await self.shown(to_id), expected):
+        if not still_shows(await self._shown(to_id), expected):
             return None
         overlay: Compaction = await self._provider.add_compaction(summary, from_id, to_id)
         return overlay
@@ -129,7 +129,9 @@ class SessionCompaction(SessionContext):
 
     async def _compacted(self, leaf_id: str | None) -> CompactResult | None:
         try:
-            result = await compact_once(self, leaf_id, self._function, self._counter)  # type: ignore[arg-type]
+            assert self._function is not None  # nothing unsets it
+            shown = await self._shown(leaf_id)
+            result = await compact_once(shown, self._function, self._counter, self._store_overlay)
         except FunctionFailed as failure:
             await self._failed(failure.error)
             return None
@@ -171,7 +173,7 @@ class SessionCompaction(SessionContext):
 
     async def _estimate(self) -> int:
         async def history() -> Any:
-            return as_messages(await self.shown(None))
+            return as_messages(await self._shown(None))
 
         try:
             return await session_tokens(

@@ -30,23 +30,21 @@ class FunctionFailed(Exception):
         self.error = error
 
 
-class Compactable(Protocol):
-    """What compacting needs of a session."""
+class Store(Protocol):
+    """Stores an overlay if up to its end there still is shown what was expected."""
 
-    async def shown(self, leaf_id: str | None) -> list[Shown]: ...
-    async def store_overlay(
+    async def __call__(
         self, summary: str, from_id: str, to_id: str, expected: Sequence[str]
     ) -> Compaction | None: ...
 
 
 async def compact_once(
-    session: Compactable, leaf_id: str | None, function: Callable[..., Any], counter: Any
+    items: Sequence[Shown], function: Callable[..., Any], counter: Any, store: Store
 ) -> CompactResult | None:
-    """Summarise the history of a leaf, the latest for None; None when there was nothing to store.
+    """Summarise a history; None when there was nothing to store.
 
     `FunctionFailed` when the function raised; anything else comes from storing.
     """
-    items = await session.shown(leaf_id)
     if not items:
         return None
     messages = as_messages(items)
@@ -58,7 +56,7 @@ async def compact_once(
     if found is None:
         return None
     start, expected = found
-    overlay = await session.store_overlay(result.summary, start, result.to_message_id, expected)
+    overlay = await store(result.summary, start, result.to_message_id, expected)
     if overlay is None:
         return None
     return CompactResult(overlay.summary, overlay.from_message_id, overlay.to_message_id)

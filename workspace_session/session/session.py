@@ -159,7 +159,7 @@ class Session(SessionCompaction):
         """The path to a leaf with summaries in place of what they cover."""
         arguments.text_or_none("a leaf_id", leaf_id)
         await self._ready()
-        messages = as_messages(await self.shown(leaf_id))
+        messages = as_messages(await self._shown(leaf_id))
         return sanitize_tool_pairs(messages) if sanitize_tools else messages
 
     async def get_latest_leaf(self) -> SessionMessage | None:
