@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
 
 import pytest
 
 from session_contract.talk import (
     AsyncTests,
+    Heard,
     compacting,
     fill,
     m,
@@ -16,6 +18,7 @@ from session_contract.talk import (
     shown,
 )
 from workspace_session import (
+    LATEST,
     Session,
     SessionError,
     WorkspaceError,
@@ -101,6 +104,21 @@ class SharedUseContract(AsyncTests):
 
         assert asyncio.run(shown(session)) == ["S(sum)", "m1"]
         assert "tea" in asyncio.run(session.freeze_system_prompt())
+
+    async def test_what_sessions_give_can_be_pickled_and_they_themselves_say_that_they_cannot(
+        self, session, manager
+    ):
+        heard = Heard(session)
+        appended = await session.append_message(says("m0"))
+        overlay = await session.add_compaction("sum", "m0", "m0")
+        found, record = await session.search("hello"), await manager.get("s")
+        stats, recent = await session.get_history_row_stats(), await session.get_recent_history(9)
+
+        for value in (appended, overlay, found, record, stats, recent, list(heard), LATEST):
+            assert pickle.loads(pickle.dumps(value)) == value
+        for whole in (session, manager):
+            with pytest.raises(TypeError, match="cannot be pickled: "):
+                pickle.dumps(whole)
 
     def test_a_session_serves_several_threads(self, store):
         session = Session(store, session_id="s")

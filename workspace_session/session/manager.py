@@ -9,17 +9,15 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Protocol, Self, TypedDict, overload
+from typing import Any, NoReturn, Protocol, overload
 
-from workspace_session.errors import SharedPromptStore, UnknownSession
+from workspace_session.errors import UnknownSession
 from workspace_session.model.info import SessionInfo
 from workspace_session.model.placing import LATEST, Parent
 from workspace_session.session import arguments
-from workspace_session.session.builder import resolve_source
-from workspace_session.session.calling import call, method
-from workspace_session.session.context import ContextBlocks
-from workspace_session.session.estimates import TokenCounter
-from workspace_session.session.protocols import Hits, SessionStore
+from workspace_session.session.calling import call
+from workspace_session.session.manager_builder import ManagerBuilder
+from workspace_session.session.protocols import Hits
 from workspace_session.session.session import Session
 from workspace_session.session.shapes import checked
 from workspace_session.session.tools import Tool, history_search_tool
@@ -30,15 +28,6 @@ Infos = list[SessionInfo]
 Messages = list[SessionMessage]
 Compactions = list[Compaction]
 Ids = list[str]
-Setting = Callable[[Session, str], Any]
-Settings = list[Setting]
-
-
-class Block(TypedDict):
-    """What is said of a context block beside its label and its provider."""
-
-    description: str | None
-    max_tokens: int | None
 
 
 class _Begin(Protocol):
@@ -67,7 +56,7 @@ class _Create:
         return owner if manager is None else manager._create
 
 
-class SessionManager:
+class SessionManager(ManagerBuilder):
     """The sessions of a store. Settings are copied into a session when it is first obtained.
 
     `SessionManager.create(store)` makes a manager for an `AgentWorkspace` or another store;
@@ -78,76 +67,11 @@ class SessionManager:
     create = _Create()
 
     def __init__(self, store: Any) -> None:
-        self._store = _as_store(store)
+        super().__init__(store)
         self._sessions: dict[str, Session] = {}
-        self._settings: Settings = []
-        self._blocks = ContextBlocks(lambda _label: None)  # what sessions get, checked when given
-        self._history_label: str | None = None
 
-    # -- builders ----------------------------------------------------------------------------------
-
-    def with_context(
-        self,
-        label: str,
-        *,
-        description: str | None = None,
-        max_tokens: int | None = None,
-        provider: Any = None,
-    ) -> Self:
-        """Give every session a context block.
-
-        A provider object is shared by all of them; a function of the session id gives each its own.
-        """
-        own = callable(provider) and method(provider, "get") is None
-        settings: Block = {"description": description, "max_tokens": max_tokens}
-        self._blocks.register(label, provider=None if own else provider, **settings)
-
-        async def setting(session: Session, session_id: str) -> None:
-            made = await call(provider, session_id) if own else provider
-            session.with_context(label, provider=made, **settings)
-
-        self._settings.append(setting)
-        return self
-
-    def with_cached_prompt(self, provider: Callable[[str], Any] | None = None) -> Self:
-        """Keep every session's frozen prompt; a provider must be a function of the session id."""
-        if provider is not None and (not callable(provider) or method(provider, "get")):
-            raise SharedPromptStore
-
-        async def setting(session: Session, session_id: str) -> None:
-            made = None if provider is None else await call(provider, session_id)
-            session.with_cached_prompt(made)
-
-        self._settings.append(setting)
-        return self
-
-    def on_compaction(self, function: Callable[..., Any]) -> Self:
-        """Say how sessions are summarised."""
-        arguments.function("a compaction function", function)
-        self._settings.append(lambda session, _id: session.on_compaction(function))
-        return self
-
-    def compact_after(self, threshold: float, *, token_counter: TokenCounter | None = None) -> Self:
-        """Have sessions compact by themselves above so many tokens."""
-        arguments.number("a threshold", threshold)
-        if token_counter is not None:
-            arguments.function("a token_counter", token_counter)
-        self._settings.append(
-            lambda session, _id: session.compact_after(threshold, token_counter=token_counter)
-        )
-        return self
-
-    def on_compaction_error(self, handler: Callable[[Exception], Any]) -> Self:
-        """Call this with the exception of every compaction that fails."""
-        arguments.function("an error handler", handler)
-        self._settings.append(lambda session, _id: session.on_compaction_error(handler))
-        return self
-
-    def with_searchable_history(self, label: str) -> Self:
-        """Give every session a last block that searches all sessions."""
-        self._blocks.register(label)
-        self._history_label = label
-        return self
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a SessionManager cannot be pickled: make it anew where it is needed")
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -210,7 +134,7 @@ class SessionManager:
         if session is not None and await session.is_deleted():
             self._let_go(session_id, session)
         if session_id not in self._sessions:
-            session = await self._set_up(session_id)
+            session = await self._new(session_id)
             return self._sessions.setdefault(session_id, session)  # another may have been faster
         return self._sessions[session_id]
 
@@ -218,10 +142,8 @@ class SessionManager:
         if self._sessions.get(session_id) is session:
             del self._sessions[session_id]
 
-    async def _set_up(self, session_id: str) -> Session:
-        session = Session(self._store, session_id=session_id)
-        for setting in list(self._settings):
-            await call(setting, session, session_id)
+    async def _new(self, session_id: str) -> Session:
+        session = await self._set_up(session_id)
         if self._history_label is not None:
             session.with_context(
                 self._history_label,
@@ -350,16 +272,6 @@ class SessionManager:
     async def _history_search(self, query: str) -> str | None:
         found: str = await call((await self.tools())["session_search"].execute, query=query)
         return None if found == "No results found." else found
-
-
-def _as_store(candidate: Any) -> SessionStore:
-    try:
-        store, _provider = resolve_source(candidate)
-    except TypeError:
-        store = None
-    if store is None:
-        raise TypeError(f"{type(candidate).__name__} is neither an AgentWorkspace nor a store")
-    return store
 
 
 def _new_id() -> str:

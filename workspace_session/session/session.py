@@ -8,7 +8,7 @@ application runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from workspace_session.errors import NotSupported, SearchNotSupported, UnknownMessage
 from workspace_session.model.canonical import compact_sorted
@@ -40,6 +40,9 @@ class Session(SessionCompaction):
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be pickled: open it anew where it is needed")
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +40,7 @@ class MemoryStore:
         self._sessions: dict[str, _Session] = {}
         self._shared_texts: dict[str, str] = {}
         self._latest = ""
+        self._mutex = threading.Lock()  # of the texts and of the latest time
 
     # -- parts of a session ------------------------------------------------------------------------
 
@@ -55,7 +57,8 @@ class MemoryStore:
         )
 
     def _touched(self, tree: SessionTree) -> None:
-        self._latest = max(self._latest, tree.latest)
+        with self._mutex:
+            self._latest = max(self._latest, tree.latest)
 
     def provider(self, session_id: str) -> TreeProvider:
         """The provider of a session, there or not."""
@@ -64,7 +67,7 @@ class MemoryStore:
     def block_provider(self, session: TreeProvider | None, label: str) -> MemoryText:
         """A context block."""
         if session is None:
-            return MemoryText(self._shared_texts, f"block.{label}")
+            return MemoryText(self._shared_texts, f"block.{label}", self._mutex)
         return self._text(session, f"block.{label}")
 
     def prompt_provider(self, session: TreeProvider) -> MemoryText:
@@ -73,7 +76,7 @@ class MemoryStore:
 
     def _text(self, session: TreeProvider, key: str) -> MemoryText:
         place = self._sessions.setdefault(session.session_id, _Session())
-        return MemoryText(place.texts, key, session.tree)
+        return MemoryText(place.texts, key, self._mutex, session.tree)
 
     # -- the registry ------------------------------------------------------------------------------
 
@@ -185,8 +188,15 @@ def _created_at(entry: Message) -> str:
 class MemoryText:
     """One text: a context block, or a prompt."""
 
-    def __init__(self, texts: dict[str, str], key: str, tree: SessionTree | None = None) -> None:
+    def __init__(
+        self,
+        texts: dict[str, str],
+        key: str,
+        mutex: threading.Lock,
+        tree: SessionTree | None = None,
+    ) -> None:
         self._texts = texts
+        self._mutex = mutex
         self._key = key
         self._tree = tree
 
@@ -201,12 +211,12 @@ class MemoryText:
 
     def update(self, change: Callable[[str], str]) -> str:
         """Read, change and write in one step; returns the new text."""
-        found = self.get()
-        new = change(found or "")
-        if new != found:
-            self._texts[self._key] = new
-            if self._tree is not None and self._key.startswith("block."):
-                self._tree.add_custom("block", {"label": self._key.removeprefix("block.")})
+        self._check()
+        with self._mutex:
+            found = self._texts.get(self._key)
+            new = self._texts[self._key] = change(found or "")
+        if new != found and self._tree is not None and self._key.startswith("block."):
+            self._tree.add_custom("block", {"label": self._key.removeprefix("block.")})
         return new
 
     def set_if_absent(self, content: str) -> str:

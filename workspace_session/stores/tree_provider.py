@@ -95,13 +95,6 @@ class TreeProvider:
         parent = entry.parent_id if inserted else LATEST
         return AppendResult(as_message(entry), inserted, parent)
 
-    async def append_messages(
-        self, messages: Sequence[SessionMessage], parent_id: Parent = LATEST
-    ) -> list[AppendResult]:
-        """Store messages, each under the one before, in one batch."""
-        results = await in_thread(self.tree.extend, messages, parent_id)
-        return [AppendResult(as_message(result.entry), result.inserted) for result in results]
-
     async def update_message(self, message: SessionMessage) -> SessionMessage | None:
         """Give a message new content; None if there is no such message."""
         try:
