@@ -38,6 +38,7 @@ from workspace_session import (
     MissingProvider,
     NotSupported,
     RuleBroken,
+    SearchHit,
     SearchNotSupported,
     Session,
     UnknownParent,
@@ -245,6 +246,8 @@ async def test_times_of_a_driver_are_told_as_texts():
     provider.compactions.append(Compaction("o", "sum", "m1", "m1", moment))
 
     told = "2024-05-01T12:30:00.000000Z"
+    hit = SearchHit("s", None, None, "m0", "user", "hello", "hello", 1.0, moment)
+    assert hit.created_at == told
     history = await session.get_history()
     assert names(history) == ["m0", "S(sum)"]
     others = [await session.get_message("m0"), await session.get_latest_leaf()]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, TypedDict
 
+from workspace_session.model.clock import as_time
+
 Moment: TypeAlias = str | datetime
 """A time: in ISO form, of a day too, or a `datetime`; without a zone it is in UTC."""
 
@@ -25,7 +27,7 @@ class Filters(TypedDict, total=False):
     newest_first: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SearchHit:
     """A message that was found. `snippet` shows its best part on one line, matches in `**`."""
 
@@ -38,6 +40,10 @@ class SearchHit:
     snippet: str
     score: float
     created_at: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.created_at, str):  # a driver may give a `datetime`
+            object.__setattr__(self, "created_at", as_time(self.created_at))
 
 
 class SearchHits(list[SearchHit]):
