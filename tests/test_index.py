@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -423,6 +425,19 @@ with Workspace(sys.argv[1], durability="os") as workspace:
         if number == 2:
             agent.sessions()
 """
+
+
+def test_temporary_files_of_crashes_are_removed_after_an_hour(agent):
+    agent.tree("s").append(said("hi"))
+    old, new = (agent.place.sessions / f".s.jsonl.tmp-1-0000000{n}" for n in range(2))
+    for path in (old, new):
+        path.write_text("torn")
+    os.utime(old, (time.time() - 3601,) * 2)
+
+    agent.sessions()
+
+    assert not old.exists()
+    assert new.exists()
 
 
 def test_many_processes_lose_none_of_each_others_sessions(workspace, agent):

@@ -265,7 +265,7 @@ def test_an_entry_cut_anywhere_is_none(wires, data):
 # -- what is no message ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [2**63, 2**64, -(2**63) - 1, 10**30])
+@pytest.mark.parametrize("number", [2**63, 2**64, -(2**63) - 1, 10**30, 10**400])
 def test_whole_numbers_of_any_size_come_back(number):
     data = message_json({"n": number, "text": '","message":'})
     entry = compose_message(data, id="m", timestamp=AT, parent_id=None)

@@ -74,6 +74,23 @@ def test_a_clone_without_the_hidden_directory_is_a_workspace(workspace, agent):
     assert texts(cloned.agent("a").tree("s")) == ["hi"]
 
 
+def test_a_workspace_in_which_nothing_can_be_written_can_be_read(workspace, agent, quiet):
+    agent.tree("s").append(said("hi"))
+    agent.sessions()
+    agent.tree("s").append(said("more"))
+    shutil.rmtree(workspace.root / ".workspace")
+    (workspace.root / ".workspace").write_text("no directory, so there are no locks")
+
+    agent = Workspace(workspace.root, create=False).agent("a")
+
+    assert texts(agent.tree("s")) == ["hi", "more"]
+    assert [(info.id, info.message_count) for info in agent.sessions()] == [("s", 2)]
+    assert agent.workspace.verify() == []
+    with pytest.raises(OSError, match=r"\.workspace"):
+        agent.tree("s").append(said("lost"))
+    assert texts(agent.tree("s")) == ["hi", "more"]
+
+
 def test_an_unknown_durability_is_refused(tmp_path):
     with pytest.raises(ValueError, match="durability"):
         Workspace(tmp_path, durability="maybe")
@@ -141,6 +158,11 @@ def test_deeper_namespaces_are_listed_and_kept_apart(workspace):
     assert [agent.place.namespace for agent in workspace.agents()] == [("org",), ("org", "team")]
     assert texts(deep.tree("s")) == ["deep"]
     assert workspace.verify() == []
+
+
+def test_a_namespace_that_no_listing_would_come_to_is_refused(workspace):
+    with pytest.raises(InvalidId, match=r"too deep \(4 parts, at most 3\)"):
+        workspace.agent("a", namespace=("org", "team", "user", "device"))
 
 
 # -- hostile ids -----------------------------------------------------------------------------------------------
@@ -271,8 +293,45 @@ def test_a_directory_that_leads_out_of_the_root_is_not_followed(workspace, agent
         agent.tree("s").append(said("hi"))
     with pytest.raises(UnsafePath):
         agent.tree("s").context()
+    for attempt in (agent.sessions, agent.rebuild, lambda: agent.delete("s")):
+        with pytest.raises(UnsafePath):
+            attempt()
 
     assert files_below(outside) == []
+    (problem,) = workspace.verify()
+    assert (workspace.root / problem.path, problem.line) == (place, 0)
+    assert "leads out of the workspace" in problem.what
+
+
+def test_states_that_lead_out_of_the_root_are_named(workspace, agent, outside):
+    agent.tree("s").append(said("hi"))
+    agent.place.context.symlink_to(outside, target_is_directory=True)
+
+    assert [problem.path for problem in workspace.verify()] == ["agents/a/context"]
+    with pytest.raises(UnsafePath):
+        agent.delete("s")
+
+
+def test_an_index_that_leads_out_of_the_root_gives_way_to_one_that_does_not(agent, outside):
+    agent.tree("s").append(said("hi"))
+    victim = outside / "victim.json"
+    victim.write_text('{"sessions": {}, "mine": 1}')
+    agent.place.index.symlink_to(victim)
+    assert [problem.path for problem in agent.verify()] == ["agents/a/sessions/sessions.json"]
+
+    assert [info.id for info in agent.sessions()] == ["s"]
+
+    assert victim.read_text() == '{"sessions": {}, "mine": 1}'
+    assert "mine" not in json.loads(agent.place.index.read_bytes())
+    assert agent.verify() == []
+
+
+@pytest.mark.parametrize("name", ["locks", "trash", "search"])
+def test_a_workspace_whose_hidden_directories_lead_out_is_not_opened(workspace, outside, name):
+    (workspace.root / ".workspace" / name).symlink_to(outside, target_is_directory=True)
+
+    with pytest.raises(UnsafePath, match=rf"\.workspace/{name} leads out"):
+        Workspace(workspace.root)
 
 
 def test_a_link_that_stays_inside_works(agent):
@@ -490,6 +549,21 @@ def test_files_of_others_are_named_and_listed_nowhere(workspace, agent, damaged)
     assert [info.id for info in agent.sessions()] == ["s"]
 
 
+def test_what_lies_beside_the_agents_and_is_none_is_named(workspace, agent, outside):
+    agent.tree("s").append(said("hi"))
+    agents = agent.place.directory.parent
+    (agents / "not ours").mkdir()
+    (agents / "notes.txt").write_text("x")
+    (agents / ".hidden").write_text("x")
+    (agents / "link").symlink_to(outside, target_is_directory=True)
+
+    assert [(Path(problem.path).name, problem.what) for problem in workspace.verify()] == [
+        ("link", "this is a link that leads out of the workspace"),
+        ("not ours", "this file is not ours"),
+        ("notes.txt", "this file is not ours"),
+    ]
+
+
 def test_problems_of_all_agents_and_users_are_found(workspace):
     for user in (None, "alice"):
         agent = workspace.agent("a", user=user)
@@ -533,6 +607,18 @@ def test_rebuilding_mends_every_derived_file(workspace, agent, damaged, quiet):
 
     assert workspace.verify() == []
     assert {info.id: info.message_count for info in agent.sessions()} == {"s": 3, "t": 8}
+
+
+def test_rebuilding_goes_past_a_session_that_cannot_be_read(agent, outside, quiet):
+    agent.tree("bad").append(said("hi"))
+    agent.tree("good").append(said("hi"))
+    agent.place.tree("good").unlink()
+    agent.place.log("bad").unlink()
+    agent.place.log("bad").symlink_to(outside / "nowhere")
+
+    assert agent.rebuild() == 1
+
+    assert agent.verify("good") == []
 
 
 # -- locks ----------------------------------------------------------------------------------------------------------------

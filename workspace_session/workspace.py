@@ -6,6 +6,7 @@ made by the first write that needs it.
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from workspace_session.errors import NotAWorkspace
+from workspace_session.errors import NotAWorkspace, WorkspaceBusy, WorkspaceError
 from workspace_session.files import trash
 from workspace_session.files.atomic import make_directories
 from workspace_session.files.follow import Choice, Chosen
@@ -23,7 +24,7 @@ from workspace_session.files.layout import AgentPlace, Layout, root_above
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.files.state import WorkspaceSession
 from workspace_session.files.trash import Trashed
-from workspace_session.files.verify import Problem, check_agent, check_session
+from workspace_session.files.verify import Problem, check_agent, check_agents, check_session
 from workspace_session.files.watch import AsyncEvents, Callback, Events, Watch
 from workspace_session.model.hits import Filters, SearchHits
 from workspace_session.model.info import SessionInfo, from_member
@@ -31,6 +32,8 @@ from workspace_session.model.info import SessionInfo, from_member
 if TYPE_CHECKING:
     from workspace_session.search import EngineName, Searcher
     from workspace_session.stores.files import FileStore
+
+logger = logging.getLogger("workspace_session")
 
 Durability = Literal["disk", "os"]
 NamespaceFactory = Callable[[Any], tuple[str, ...]]
@@ -66,7 +69,7 @@ class Workspace:
         self._namespace = namespace
         if not create and not self.layout.is_workspace():
             raise NotAWorkspace(os.fspath(root))
-        make_directories(self.layout.hidden, sync=False)
+        self._make_hidden()
         if search is not None:
             from workspace_session.search import keep_engine  # what nobody uses is not loaded
 
@@ -75,6 +78,15 @@ class Workspace:
         self._watches: weakref.WeakSet[Watch] = weakref.WeakSet()
         # What was touched last is written down when the workspace is let go, or the program ends.
         self._closing = weakref.finalize(self, _flush_all, self._indexes)
+
+    def _make_hidden(self) -> None:
+        try:
+            make_directories(self.layout.hidden, sync=False)
+        except OSError:
+            if not self.layout.is_workspace():
+                raise  # else what is there can be read, and what is written will tell
+        for place in (self.layout.locks, self.layout.trash, self.layout.search):
+            self.layout.check(place)
 
     def __repr__(self) -> str:
         return f"Workspace({os.fspath(self.root)!r})"
@@ -257,7 +269,9 @@ class Workspace:
 
     def verify(self) -> list[Problem]:
         """Everything that is not as it should be; an empty list when all is well."""
-        return [problem for agent in self.agents() for problem in agent.verify()]
+        namespaces = sorted({(), *self.layout.namespaces()})
+        problems = [found for one in namespaces for found in check_agents(self.layout, one)]
+        return problems + [problem for agent in self.agents() for problem in agent.verify()]
 
     def rebuild(self) -> int:
         """Make all derived files anew; returns the number of sessions.
@@ -378,12 +392,21 @@ class AgentWorkspace:
         return check_agent(self.place)
 
     def rebuild(self) -> int:
-        """Make working sets and index anew from the logs; returns the number of sessions."""
-        session_ids = self.place.session_ids()
-        for session_id in session_ids:
-            self.tree(session_id).rebuild()
+        """Make working sets and index anew from the logs; returns the number of sessions.
+
+        A session that cannot be read is logged and left as it is: `verify` says what is wrong with it.
+        """
+        rebuilt = 0
+        for session_id in self.place.session_ids():
+            try:
+                self.tree(session_id).rebuild()
+                rebuilt += 1
+            except WorkspaceBusy:
+                raise
+            except WorkspaceError as error:
+                logger.warning("session %r is left as it is: %s", session_id, error)
         self.index.rebuild()
-        return len(session_ids)
+        return rebuilt
 
     @property
     def _durable(self) -> bool:

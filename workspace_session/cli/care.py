@@ -43,6 +43,8 @@ def _look(scope: Scope, session: str | None) -> tuple[list[Problem], str]:
     agents = scope.agents()
     sessions = sum(len(agent.session_ids()) for agent in agents)
     seen = f"{plural(len(agents), 'agent')}, {plural(sessions, 'session')}"
+    if scope.is_whole:
+        return scope.workspace.verify(), seen
     return [problem for agent in agents for problem in agent.verify()], seen
 
 

@@ -46,6 +46,11 @@ class Scope:
         self.workspace = workspace
         self._agent, self._user = agent, user
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was left out."""
+        return self._agent is None and self._user is None
+
     # -- agents and their sessions -----------------------------------------------------------------
 
     def agents(self) -> list[AgentWorkspace]:

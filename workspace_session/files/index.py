@@ -12,12 +12,17 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from workspace_session.errors import SessionDeleted, WorkspaceBusy, WorkspaceError
-from workspace_session.files.atomic import make_directories, set_aside_corrupt, write_atomic
+from workspace_session.errors import SessionDeleted, UnsafePath, WorkspaceBusy, WorkspaceError
+from workspace_session.files.atomic import (
+    make_directories,
+    remove_stale_temporaries,
+    set_aside_corrupt,
+    write_atomic,
+)
 from workspace_session.files.layout import AgentPlace
 from workspace_session.files.locks import lock_at
 from workspace_session.files.session_tree import SessionTree
@@ -50,7 +55,10 @@ class SessionIndex:
     # -- reading -----------------------------------------------------------------------------------
 
     def catch_up(self) -> Members:
-        """The members of all sessions, those that changed derived anew and written down."""
+        """The members of all sessions, those that changed derived anew and written down.
+
+        Where nothing can be written, they are only derived.
+        """
         known = self._read()
         times = [str(member.get("updatedAt") or "") for member in known.values()]
         self.latest = max(self.latest, *times, "")
@@ -63,7 +71,17 @@ class SessionIndex:
         gone = known.keys() - sizes.keys()
         if not stale and not gone and (self._place.index.exists() or not sizes):
             return known
-        return self._merge(self._derive(stale), gone)
+        derived = self._derive(stale)
+        try:
+            members = self._merge(derived, gone)
+            remove_stale_temporaries(self._place.sessions)
+        except WorkspaceBusy:
+            raise
+        except OSError as error:
+            logger.warning("the index of agent %r lags: %s", self._place.agent_id, error)
+            known = {name: member for name, member in known.items() if name not in gone}
+            return _united(known, derived)
+        return members
 
     def rebuild(self) -> Members:
         """The members of all sessions, every one derived anew and written down."""
@@ -72,15 +90,13 @@ class SessionIndex:
 
     def stale_sessions(self) -> list[str]:
         """The sessions whose member is missing, out of date or of no use, changing nothing."""
-        try:
-            known = _members(parse(self._place.index.read_bytes()))
-        except (FileNotFoundError, ValueError):
-            known = {}
+        known = self._read()
         sizes = self._log_sizes()
         differs = {name for name in sizes if known.get(name, {}).get("logBytes") != sizes[name]}
         return sorted(differs | (known.keys() - sizes.keys()))
 
     def _log_sizes(self) -> dict[str, int]:
+        self._place.layout.check(self._place.sessions)
         sizes = {}
         for session_id in self._place.session_ids():
             try:
@@ -102,9 +118,17 @@ class SessionIndex:
 
     def _read(self) -> Members:
         try:
-            return _members(parse(self._place.index.read_bytes()))
+            return _members(parse(self._bytes()))
         except (FileNotFoundError, ValueError):
             return {}
+
+    def _bytes(self) -> bytes:
+        """The file as it is; a link that leads out of the workspace is none, and gives way to one."""
+        try:
+            self._place.layout.check(self._place.index)
+        except UnsafePath:
+            raise FileNotFoundError(self._place.index) from None
+        return self._place.index.read_bytes()
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -151,15 +175,13 @@ class SessionIndex:
         if self._place.index.exists():
             self._merge({}, (session_id,))
 
-    def _merge(self, derived: Mapping[str, dict[str, Any]], gone: Iterable[str]) -> Members:
+    def _merge(self, derived: Members, gone: Iterable[str]) -> Members:
+        self._place.layout.check(self._place.sessions)
         make_directories(self._place.sessions, sync=self._durable)
         with self._lock.held():
             root = self._read_or_set_aside()
             before = document(root) if self._place.index.exists() else b""
-            sessions: Members = root["sessions"]
-            for session_id, member in derived.items():
-                unknown = _unknown(sessions.get(session_id))
-                sessions[session_id] = {**unknown, **member}
+            sessions = root["sessions"] = _united(root["sessions"], derived)
             for session_id in gone:
                 sessions.pop(session_id, None)
             after = document(root)
@@ -170,7 +192,7 @@ class SessionIndex:
     def _read_or_set_aside(self) -> dict[str, Any]:
         new: dict[str, Any] = {"sessions": {}, "version": VERSION}
         try:
-            root = parse(self._place.index.read_bytes())
+            root = parse(self._bytes())
             _members(root)
         except FileNotFoundError:
             return new
@@ -196,7 +218,11 @@ def _members_of(trees: Iterable[SessionTree]) -> Members:
     return members
 
 
-def _unknown(member: object) -> dict[str, Any]:
-    if not isinstance(member, dict):
-        return {}
-    return {name: value for name, value in member.items() if name not in KNOWN_MEMBERS}
+def _united(known: Members, derived: Members) -> Members:
+    """All members; of one that was derived anew, what this version does not know stays."""
+    united = dict(known)
+    for session_id, member in derived.items():
+        before = known.get(session_id, {})
+        unknown = {name: value for name, value in before.items() if name not in KNOWN_MEMBERS}
+        united[session_id] = {**unknown, **member}
+    return united

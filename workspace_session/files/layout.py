@@ -121,6 +121,9 @@ class Layout:
 
     def namespace(self, parts: tuple[str, ...]) -> Path:
         """The directory of a namespace; the root for `()`."""
+        if len(parts) > _DEEPEST_NAMESPACE:  # nothing that lists would ever come there
+            reason = f"too deep ({len(parts)} parts, at most {_DEEPEST_NAMESPACE})"
+            raise InvalidId("user", "/".join(map(str, parts)), reason)
         return self.root.joinpath(*map(encode_namespace_part, parts))
 
     def shared(self, namespace: tuple[str, ...] = ()) -> SharedPlace:
@@ -156,10 +159,21 @@ class Layout:
             if decode_namespace_part(name) is not None
         )
 
+    def agents(self, namespace: tuple[str, ...] = ()) -> Path:
+        """The directory of the agents of a namespace."""
+        return self.namespace(namespace) / "agents"
+
     def agent_ids(self, namespace: tuple[str, ...] = ()) -> list[str]:
         """The agents of a namespace."""
-        names = listings.directory_names(self.namespace(namespace) / "agents")
+        names = listings.directory_names(self.agents(namespace))
         return listings.sorted_ids(map(decode_name, names))
+
+    def beside_agents(self, namespace: tuple[str, ...] = ()) -> list[Path]:
+        """What lies among the agents of a namespace and is none; dot-files do not count."""
+        directory = self.agents(namespace)
+        names = set(listings.visible_names(directory))
+        ours = {name for name in listings.directory_names(directory) if decode_name(name)}
+        return sorted(directory / name for name in names - ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +230,7 @@ class AgentPlace:
     context: Path = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        agents = self.layout.namespace(self.namespace) / "agents"
+        agents = self.layout.agents(self.namespace)
         directory = agents / encode_id("agent", self.agent_id)
         object.__setattr__(self, "directory", directory)
         object.__setattr__(self, "sessions", directory / "sessions")

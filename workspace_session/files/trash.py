@@ -28,6 +28,8 @@ def delete(place: AgentPlace, session_id: str, *, durable: bool) -> Trashed:
     """Move a session, its transcript and its state, to the trash."""
     session_lock = lock_at(place.session_lock(session_id))
     state_lock = lock_at(place.state_lock(session_id))
+    for directory in (place.sessions, place.context):
+        place.layout.check(directory)  # a link that is a file itself is moved as it is
     with session_lock.held(), state_lock.held():
         present = [path for path in _parts(place, session_id) if path.exists()]
         if not present:

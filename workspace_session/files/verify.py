@@ -13,7 +13,7 @@ from pathlib import Path
 
 from workspace_session.errors import StateCorrupt, UnsafePath
 from workspace_session.files.jsonl import read_bytes
-from workspace_session.files.layout import AgentPlace
+from workspace_session.files.layout import AgentPlace, Layout
 from workspace_session.files.state import JsonSession
 from workspace_session.model.batches import settle
 from workspace_session.model.canonical import parse
@@ -55,7 +55,7 @@ class _File:
 
 def check_session(place: AgentPlace, session_id: str) -> list[Problem]:
     """The problems of one session's two files."""
-    if escapes := [*_escapes(place, session_id)]:
+    if escapes := _escapes(place.layout, place.log(session_id), place.tree(session_id)):
         return escapes  # what they lead to is not ours to read
     log = _read(place, place.log(session_id))
     tree = _read(place, place.tree(session_id))
@@ -77,13 +77,18 @@ def check_session(place: AgentPlace, session_id: str) -> list[Problem]:
     return problems
 
 
-def _escapes(place: AgentPlace, session_id: str) -> Iterator[Problem]:
-    for path in (place.log(session_id), place.tree(session_id)):
+def _escapes(layout: Layout, *paths: Path) -> list[Problem]:
+    """Those of some paths that lead out of the workspace."""
+    problems: list[Problem] = []
+    for path in paths:
         try:
-            place.layout.check(path)
+            layout.check(path)
         except UnsafePath:
             what = "this is a link that leads out of the workspace"
-            yield Problem(place.layout.shown(path), 0, what, "put a file in its place")
+            problems.append(
+                Problem(layout.shown(path), 0, what, "put what it leads to in its place")
+            )
+    return problems
 
 
 def _read(place: AgentPlace, path: Path) -> _File:
@@ -175,29 +180,45 @@ def _working_set(log: _File, tree: _File, full: Tree) -> Iterator[Problem]:
 # -- beside the transcripts ------------------------------------------------------------------------
 
 
+def check_agents(layout: Layout, namespace: tuple[str, ...]) -> list[Problem]:
+    """What lies beside the agents of a namespace and is none."""
+    problems = _escapes(layout, layout.agents(namespace))
+    for path in () if problems else layout.beside_agents(namespace):
+        escapes = _escapes(layout, path) if path.is_symlink() else []
+        problems += escapes or [_not_ours(layout.shown(path))]
+    return problems
+
+
 def check_agent(place: AgentPlace) -> list[Problem]:
     """The problems of one agent: its sessions, their index, its state, files that are not ours."""
+    if escapes := _escapes(place.layout, place.sessions, place.context):
+        return escapes
     problems = [
         problem
         for session_id in place.session_ids()
         for problem in check_session(place, session_id)
     ]
-    shown = place.layout.shown
     problems += _index(place)
     problems += _states(place)
-    for path in place.foreign_names():
-        problems.append(Problem(shown(path), 0, "this file is not ours", "move it elsewhere"))
+    problems += [_not_ours(place.layout.shown(path)) for path in place.foreign_names()]
     return sorted(problems)
+
+
+def _not_ours(shown: str) -> Problem:
+    return Problem(shown, 0, "this file is not ours", "move it elsewhere")
 
 
 def _index(place: AgentPlace) -> Iterator[Problem]:
     """An index that lags is as it should be; one that cannot be read is not."""
+    if escapes := _escapes(place.layout, place.index):
+        yield from escapes
+        return
     try:
         root = parse(place.index.read_bytes())
         broken = not isinstance(root, dict) or not isinstance(root.get("sessions"), dict)
     except FileNotFoundError:
         return
-    except ValueError:
+    except (ValueError, OSError):
         broken = True
     if broken:
         yield Problem(place.layout.shown(place.index), 0, "the index cannot be read", _REBUILD)
@@ -215,4 +236,4 @@ def _states(place: AgentPlace) -> Iterator[Problem]:
             else:
                 path = place.layout.shown(place.states.items(session_key, key))
                 for what in problems:
-                    yield Problem(path, 0, what, "the next save")
+                    yield Problem(path, 0, what.removeprefix(f"{path}, "), "the next save")

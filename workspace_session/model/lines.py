@@ -184,7 +184,10 @@ class WideJson(bytes):
 
 
 def _maybe_wide(data: bytes) -> bytes:
-    return data if compact(orjson.loads(data)) == data else WideJson(data)
+    try:
+        return data if compact(orjson.loads(data)) == data else WideJson(data)
+    except orjson.JSONDecodeError:  # beyond what a float holds
+        return WideJson(data)
 
 
 def compose(
