@@ -283,9 +283,9 @@ def test_without_its_script_the_page_is_still_the_whole_session(browser, pages):
 def test_ten_thousand_messages_are_usable(browser, agent, tmp_path):
     tree = agent.tree("long")
     sentence = "the pump stays quiet in the cold because its fan turns slowly and the wall is far"
-    words = sentence.split()
+    words = sentence.split() * 2
     tree.extend(
-        (user if number % 2 else assistant)(f"**{number}** " + " ".join(words[number % 7 :] * 3))
+        (user if number % 2 else assistant)(f"**{number}** " + " ".join(words[number % 7 :]))
         for number in range(10_000)
     )
     page = tmp_path / "long.html"

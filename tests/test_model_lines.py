@@ -235,6 +235,7 @@ def test_a_line_that_holds_no_entry_says_why(given_line, reason):
         {"type": "leaf", "targetId": 5}, {"type": "label", "targetId": "m", "label": 5},
         {"type": "compaction", "fromId": "a"}, {"type": "usage", "inputTokens": "1"},
         {"type": "usage", "cost": True}, {"type": "abort"}, {"type": "session", "version": "x"},
+        {"type": "compaction", "fromId": "a", "toId": "b", "summary": "s", "covers": "x"},
     ],
     ids=str,
 )  # fmt: skip

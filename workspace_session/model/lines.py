@@ -101,8 +101,8 @@ def _object(wire: Wire, key: str) -> Wire:
 
 
 def _covers(wire: Wire, key: str) -> Covers:
-    value = wire.get(key)
-    return Covers(_count(value, "messages"), _count(value, "tokens")) if value else Covers(0, 0)
+    value = {} if wire.get(key) is None else _object(wire, key)
+    return Covers(_count(value, "messages"), _count(value, "tokens"))
 
 
 def _spent(wire: Wire, key: str) -> Spent:
@@ -113,7 +113,7 @@ def _spent(wire: Wire, key: str) -> Spent:
 
 
 def _said(wire: Wire, key: str) -> Said | None:
-    if key not in wire:
+    if wire.get(key) is None:
         return None
     value = _object(wire, key)
     return Said(_text(value, "timestamp"), _any_text(value, "text"))
@@ -313,7 +313,7 @@ def _any_entry(wire: Wire, line: bytes) -> Entry:
     timestamp = normal_time(wire.get("timestamp"))
     if timestamp is None:
         raise NotAnEntry("timestamp is not a time")
-    batch = _batch(wire) if "batch" in wire else None
+    batch = None if wire.get("batch") is None else _batch(wire)
     entry_id, name = _text(wire, "id"), _text(wire, "type")
     kind = _KINDS.get(name)
     if kind is None:
