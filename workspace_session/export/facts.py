@@ -34,7 +34,9 @@ def facts_of(story: Story) -> Iterator[tuple[str, str]]:
 
 
 def _span(start: str, end: str) -> str:
-    """From one time to another; the day once if it is the same."""
+    """From one time to another; what is the same, once."""
+    if start == end:
+        return start
     return f"{start} to {end.removeprefix(start[:11])}"
 
 
