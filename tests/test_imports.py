@@ -27,8 +27,8 @@ LAYERS = {
     "workspace": {"errors", "model", "files", "search", "stores"},
     "postgres": {"stores"},
     "adapters": {"", "errors", "bridge"},
-    # what commands need besides has no name at the top: values to draw, and three whole layers
-    "cli": {"", "errors", "model", "git", "export", "postgres"},
+    # what commands need besides has no name at the top: values to draw, and whole layers
+    "cli": {"", "errors", "model", "git", "adapters", "export", "postgres"},
     "": {"errors", "model", "files", "search", "session", "stores", "harness", "git", "workspace"},
 }
 

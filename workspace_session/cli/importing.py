@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from workspace_session.cli.openai_agents import import_openai_agents
 from workspace_session.cli.options import example
 
 
@@ -13,3 +14,6 @@ def import_group() -> None:
 
     What is there already is not brought in twice, and the source stays as it is.
     """
+
+
+import_group.add_command(import_openai_agents)

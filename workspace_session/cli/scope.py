@@ -131,8 +131,12 @@ class Scope:
         there = [Found(agent, name) for agent in self._matching() if agent.tree(name).exists()]
         if there:
             return _the_one(name, there).agent.tree(name)
+        return self.agent_for_writing().tree(name)
+
+    def agent_for_writing(self) -> AgentWorkspace:
+        """The agent that the command line names, or `default`; writing makes it."""
         agent_id = DEFAULT_AGENT if self._agent is None else self._agent
-        return self.workspace.agent(agent_id, self._user).tree(name)
+        return self.workspace.agent(agent_id, self._user)
 
     def _latest(self) -> Found:
         newest = [(infos[0], agent) for agent in self.agents() if (infos := agent.sessions())]

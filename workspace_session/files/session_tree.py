@@ -116,9 +116,16 @@ class SessionTree(TipWriter):
         *,
         author: str | None = None,
         own_id: bool = True,
+        ids: Iterable[str] | None = None,
     ) -> list[Appended]:
-        """Store messages, each under the one before: all of them or, after a crash, none."""
-        drafts = [draft(message, own_id=own_id) for message in messages]
+        """Store messages, each under the one before: all of them or, after a crash, none.
+
+        `ids` names them, whatever they say themselves: what comes in again is then not stored again.
+        """
+        if ids is None:
+            drafts = [draft(message, own_id=own_id) for message in messages]
+        else:
+            drafts = [draft(one, named=name) for one, name in zip(messages, ids, strict=True)]
         return self._append(drafts, parent, author) if drafts else []
 
     def _append(self, drafts: list[Draft], parent: Parent, author: str | None) -> list[Appended]:

@@ -20,7 +20,7 @@ from workspace_session.errors import (
 from workspace_session.files.forks import keep_over_forks
 from workspace_session.files.jsonl import MANY, collector_paused
 from workspace_session.files.session_files import SessionFiles
-from workspace_session.model.entries import Compaction, Entry, Header, Message, contents
+from workspace_session.model.entries import Compaction, Entry, Header, Message, Spent, contents
 from workspace_session.model.hits import Filters, SearchHits
 from workspace_session.model.info import SessionInfo, from_member, member
 from workspace_session.model.tail import last_messages
@@ -226,11 +226,20 @@ class SessionView:
         with self._mutex:
             return self._ask(lambda tree: tree.context(self._leaf_or_tip(tree, leaf)))
 
-    def messages(self, leaf: str | None = None) -> list[dict[str, Any]]:
-        """The messages of `context()`, ready to be given to a model: fresh objects, all yours."""
-        shown = self.context(leaf)
+    def messages(
+        self,
+        leaf: str | None = None,
+        *,
+        last: int | None = None,
+        summary: Callable[[Compaction], dict[str, Any]] | None = None,
+    ) -> list[dict[str, Any]]:
+        """The messages of `context()`, ready to be given to a model: fresh objects, all yours.
+
+        `last` asks for so many of its end; `summary` gives the message of a compaction another form.
+        """
+        shown = self.context(leaf) if last is None else self.tail(last)
         with collector_paused(len(shown) > MANY):
-            return contents(shown)
+            return contents(shown, summary)
 
     def tail(self, count: int) -> list[Shown]:
         """The last of `context()`."""
@@ -280,6 +289,11 @@ class SessionView:
                 self._current()
             else:
                 self._check_header(self._files.read_header())
+
+    def usage(self) -> Spent:
+        """What `add_usage` said, summed."""
+        with self._mutex:
+            return self._current().spent
 
     def header(self) -> Header | None:
         """The first line of the session."""

@@ -7,7 +7,7 @@ looks like is the business of `lines`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast, dataclass_transform
 
@@ -40,8 +40,14 @@ def message_of(line: bytes) -> dict[str, Any]:
     return cast(dict[str, Any], parse(line)["message"])
 
 
-def contents(items: Iterable[Message | Compaction]) -> list[dict[str, Any]]:
-    """The messages of many entries: what `message` of each gives, in half the time."""
+def contents(
+    items: Iterable[Message | Compaction],
+    summary: Callable[[Compaction], dict[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
+    """The messages of many entries: what `message` of each gives, in half the time.
+
+    `summary` makes the message of a compaction, where another form is wanted.
+    """
     loads = orjson.loads
     result: list[dict[str, Any]] = []
     for item in items:
@@ -53,7 +59,10 @@ def contents(items: Iterable[Message | Compaction]) -> list[dict[str, Any]]:
                     continue
                 except ValueError:
                     item.content_at = -1  # type: ignore[misc]  # no part of the value
-        result.append(item.message)
+        if summary is not None and isinstance(item, Compaction):
+            result.append(summary(item))
+        else:
+            result.append(item.message)
     return result
 
 

@@ -44,12 +44,12 @@ class Draft(NamedTuple):
     id: str | None
 
 
-def draft(message: Mapping[str, Any], *, own_id: bool = True) -> Draft:
-    """Check a message; with `own_id` its member `id` names it in the session."""
+def draft(message: Mapping[str, Any], *, own_id: bool = True, named: str | None = None) -> Draft:
+    """Check a message; `named`, or else with `own_id` its member `id`, names it in the session."""
     data = message_json(message)
-    if not own_id or "id" not in message:
+    if named is None and (not own_id or "id" not in message):
         return Draft(data, None)
-    message_id = message["id"]
+    message_id = message["id"] if named is None else named
     if not isinstance(message_id, str) or not message_id:
         raise InvalidMessage("the id of a message is a non-empty text")
     if not _is_unicode(message_id):

@@ -1,0 +1,147 @@
+"""`LocalCompactionSession`: compaction by any model, as an overlay: nothing is cleared or rewritten.
+
+The SDK's runner calls `run_compaction` after each response. The summary stands in for the older items
+when they are read; all that was said stays in the session, and its branches stay as they are. A call is
+never parted from its output, and one that waits for an approval is never hidden.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from workspace_session import Message, SessionTree
+from workspace_session.adapters.openai_agents.items import (
+    Item,
+    cut_before,
+    is_sealed,
+    is_user_item,
+    summary_item,
+)
+from workspace_session.adapters.openai_agents.session import AgentsSession
+
+logger = logging.getLogger("workspace_session")
+
+MANY_ITEMS = 10  # as the SDK's own compaction counts
+
+Summarize = Callable[[list[Item]], str | Awaitable[str]]
+ShouldTrigger = Callable[[dict[str, Any]], bool]
+
+
+def many_new_items(context: Mapping[str, Any]) -> bool:
+    """The default trigger: so many items, those of users left out, since the last summary."""
+    return len(context["compaction_candidate_items"]) >= MANY_ITEMS
+
+
+class LocalCompactionSession:
+    """A session whose older items give way to a summary.
+
+    `summarize` is given the items, an earlier summary among them, and returns a text, or a coroutine
+    for it. `should_trigger` is asked as that of the SDK's own compaction session. The newest
+    `keep_recent` items stay as they are.
+    """
+
+    def __init__(
+        self,
+        session: AgentsSession,
+        summarize: Summarize,
+        *,
+        should_trigger: ShouldTrigger | None = None,
+        keep_recent: int = 4,
+    ) -> None:
+        if not isinstance(session, AgentsSession):
+            raise TypeError(f"an AgentsSession is compacted, not a {type(session).__name__}")
+        if keep_recent < 0:
+            raise ValueError("keep_recent is zero or more")
+        self.underlying_session = session
+        self._summarize = summarize
+        self._should_trigger = should_trigger or many_new_items
+        self._keep_recent = keep_recent
+
+    def __getattr__(self, name: str) -> Any:
+        """Branches, search, usage and all the rest are those of the session."""
+        if name.startswith("_"):  # the SDK's own compaction is not to rewrite what this one hides
+            raise AttributeError(name)
+        return getattr(self.underlying_session, name)
+
+    # -- the protocol of the SDK -------------------------------------------------------------------
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self.underlying_session.session_id
+
+    @property
+    def session_settings(self) -> Any:
+        """The settings of the session."""
+        return self.underlying_session.session_settings
+
+    @session_settings.setter
+    def session_settings(self, settings: Any) -> None:
+        self.underlying_session.session_settings = settings
+
+    async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[Any]:
+        """The items, with summaries in place of what they cover."""
+        return await self.underlying_session.get_items(limit, wrapper=wrapper)
+
+    async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
+        """Add items."""
+        await self.underlying_session.add_items(items, wrapper=wrapper)
+
+    async def pop_item(self, *, wrapper: Any = None) -> Any:
+        """Take the newest item back; a summary goes with all that it covers."""
+        return await self.underlying_session.pop_item(wrapper=wrapper)
+
+    async def clear_session(self, *, wrapper: Any = None) -> None:
+        """Hide all items."""
+        await self.underlying_session.clear_session(wrapper=wrapper)
+
+    # -- compaction --------------------------------------------------------------------------------
+
+    async def run_compaction(self, args: Any = None, *, wrapper: Any = None) -> None:  # noqa: ARG002
+        """Let a summary stand in for the older items, if it is time; with `force`, in any case.
+
+        What is added meanwhile comes after it. If the older items change, the summary is dropped.
+        """
+        given: Mapping[str, Any] = args or {}
+        session = self.underlying_session
+        shown = await session._read_all(session.tree.context)
+        items = [one.message if isinstance(one, Message) else summary_item(one) for one in shown]
+        if not given.get("force") and not self._should_trigger(_asked(given, shown, items)):
+            return
+        end = cut_before(items, max(len(items) - self._keep_recent, 0))
+        old = items[:end]
+        if not old or (len(old) == 1 and not isinstance(shown[0], Message)):
+            return  # nothing, or a summary that no item would be added to
+        if any(is_sealed(item) for item in old):
+            logger.warning("session %r is encrypted: it is not summarised", session.session_id)
+            return
+        made = self._summarize(old)
+        summary = await made if inspect.isawaitable(made) else made
+        await session._write(_overlay, session.tree, summary, shown[:end])
+
+
+def _asked(given: Mapping[str, Any], shown: list[Any], items: list[Item]) -> dict[str, Any]:
+    """What a trigger is told."""
+    last = max((one.key for one in shown if not isinstance(one, Message)), default=("", ""))
+    candidates = [
+        item
+        for one, item in zip(shown, items, strict=True)
+        if isinstance(one, Message) and one.key > last and not is_user_item(item)
+    ]
+    return {
+        "response_id": given.get("response_id"),
+        "compaction_mode": given.get("compaction_mode"),
+        "compaction_candidate_items": candidates,
+        "session_items": items,
+    }
+
+
+def _overlay(tree: SessionTree, summary: str, old: list[Any]) -> None:
+    first, last = old[0], old[-1]
+    from_id = first.id if isinstance(first, Message) else first.from_id
+    to_id = last.id if isinstance(last, Message) else last.to_id
+    if tree.compact_if(summary, from_id, to_id, lambda shown: shown == old) is None:
+        logger.warning("session %r changed while it was summarised: left as it is", tree.id)

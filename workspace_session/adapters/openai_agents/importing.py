@@ -1,0 +1,197 @@
+"""Sessions out of an SQLite file of the SDK, with and without branches. The file is only read.
+
+Each item gets an id that is made of its content and of the item before it. What is there already is
+therefore known again, from whatever copy of the file it comes, and branches that begin alike share
+their beginning here as they do there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workspace_session import AgentWorkspace, SessionTree
+
+MAIN = "main"
+_LOOSE = "no branch"  # rows from before a file had branches; there they are in none
+_MESSAGES = frozenset({"id", "session_id", "message_data"})
+_STRUCTURE = "message_structure"
+
+
+class NotASessionFile(ValueError):
+    """A file that holds no sessions of the SDK; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What has become of one session of the file."""
+
+    session_id: str
+    items: int  # in the file, those that branches share counted once
+    added: int
+    branches: int
+    unreadable: int  # rows that hold no JSON object, in no branch
+
+
+class _Branch(NamedTuple):
+    name: str
+    items: list[dict[str, Any]]
+    ids: list[str]
+
+
+def import_database(agent: AgentWorkspace, path: Path) -> list[Imported]:
+    """Copy all sessions of a file to an agent; those that are there already are brought up to date."""
+    with closing(_opened(path)) as database:
+        messages = _message_table(database, path)
+        sessions = [
+            found
+            for (found,) in database.execute(
+                f"SELECT DISTINCT session_id FROM {messages} ORDER BY session_id"  # noqa: S608
+            )
+        ]
+        trees = [agent.tree(session_id) for session_id in sessions]  # refuses what is no id
+        return [_import_session(database, messages, tree) for tree in trees]
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        database.text_factory = _text
+        _tables(database)
+    except sqlite3.DatabaseError as error:
+        raise NotASessionFile(f"{path} cannot be read as an SQLite file: {error}") from None
+    return database
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")  # a row that is not UTF-8 is no JSON either
+
+
+def _message_table(database: sqlite3.Connection, path: Path) -> str:
+    """The table of items, quoted, whatever it is called; branches point to theirs."""
+    found = [table for table in _tables(database) if _columns(database, table) >= _MESSAGES]
+    if _STRUCTURE in _tables(database):
+        keys = database.execute(f"PRAGMA foreign_key_list({_STRUCTURE})").fetchall()
+        owners = {table for _, _, table, column, *_ in keys if column == "message_id"}
+        found = [table for table in found if table in owners] or found
+    if not found:
+        raise NotASessionFile(f"{path} holds no sessions of the OpenAI Agents SDK")
+    if len(found) > 1:
+        names = ", ".join(found)
+        raise NotASessionFile(f"{path} holds several tables of sessions: {names}")
+    return _quoted(found[0])
+
+
+def _tables(database: sqlite3.Connection) -> list[str]:
+    rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    return [name for (name,) in rows]
+
+
+def _columns(database: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in database.execute(f"PRAGMA table_info({_quoted(table)})")}
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# -- one session -----------------------------------------------------------------------------------
+
+
+def _import_session(database: sqlite3.Connection, messages: str, tree: SessionTree) -> Imported:
+    branches, unreadable = _branches(database, messages, tree.id)
+    tip = tree.leaf
+    added = 0
+    for branch in branches:
+        placed = tree.extend(branch.items, parent=None, ids=branch.ids)
+        added += sum(result.inserted for result in placed)
+    _mark_branches(tree, branches)
+    known = {entry_id for branch in branches for entry_id in branch.ids}
+    if tip is None and added:
+        tree.annotate(source="openai-agents")
+    if added:
+        current = next((one for one in branches if one.name == MAIN), branches[0])
+        tree.set_leaf(current.ids[-1] if tip is None or tip in known else tip)
+    return Imported(
+        session_id=tree.id,
+        items=len(known),
+        added=added,
+        branches=len(branches),
+        unreadable=unreadable,
+    )
+
+
+def _mark_branches(tree: SessionTree, branches: Sequence[_Branch]) -> None:
+    """The ends of branches bear their names."""
+    for branch in branches:
+        if branch.name == MAIN:
+            continue
+        for entry_id, label in tree.labels().items():
+            if label == branch.name and entry_id in branch.ids[:-1]:
+                tree.label(entry_id, None)  # the branch has grown since
+        tree.label(branch.ids[-1], branch.name)
+
+
+def _branches(
+    database: sqlite3.Connection, messages: str, session_id: str
+) -> tuple[list[_Branch], int]:
+    """The branches that hold anything; and how many rows hold no item."""
+    by_branch: dict[str, list[dict[str, Any]]] = {}
+    bad: set[int] = set()
+    for branch, row_id, data in _rows(database, messages, session_id):
+        item = _item(data)
+        if item is None:
+            bad.add(row_id)
+        else:
+            by_branch.setdefault(branch, []).append(item)
+    return [_Branch(name, items, _ids(items)) for name, items in by_branch.items()], len(bad)
+
+
+def _rows(database: sqlite3.Connection, messages: str, session_id: str) -> list[Any]:
+    """Branch, number and content of each row, in the order of the conversation."""
+    columns = f"id, message_data FROM {messages} m WHERE session_id = :session"
+    in_branches: list[Any] = []
+    beside = ""
+    if _STRUCTURE in _tables(database):
+        in_branches = database.execute(
+            "SELECT s.branch_id, m.id, m.message_data "  # noqa: S608 (names are quoted)
+            f"FROM {_STRUCTURE} s JOIN {messages} m ON m.id = s.message_id "
+            "WHERE m.session_id = :session ORDER BY s.sequence_number",
+            {"session": session_id},
+        ).fetchall()
+        beside = " AND id NOT IN (SELECT message_id FROM message_structure)"
+    name = _LOOSE if in_branches else MAIN
+    found = database.execute(
+        f"SELECT :name, {columns}{beside} ORDER BY id",
+        {"name": name, "session": session_id},
+    )
+    return [*in_branches, *found]
+
+
+def _item(data: object) -> dict[str, Any] | None:
+    """The item of a row; None for what the SDK itself skips, and for what is no JSON."""
+    try:
+        item = json.loads(data, parse_constant=_refuse) if isinstance(data, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return item if isinstance(item, dict) else None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _ids(items: Iterable[dict[str, Any]]) -> list[str]:
+    ids: list[str] = []
+    before = b""
+    for item in items:
+        digest = hashlib.sha256(before + json.dumps(item).encode()).hexdigest()
+        ids.append(f"item_{digest[:32]}")
+        before = digest.encode()
+    return ids

@@ -1,0 +1,40 @@
+"""What runs have used: tokens and money, as facts of the session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workspace_session.adapters.openai_agents.handle import Handle
+
+
+class Spending(Handle):
+    """A session that counts. Recording a run twice adds only what it has used in between."""
+
+    _run: Any = None  # the `Usage` of the run that used this session last
+    _recorded: tuple[Any, int, int] = (None, 0, 0)  # a `Usage`, and how much of it is counted
+
+    async def usage(self) -> Any:
+        """What was recorded, summed: `input_tokens`, `output_tokens`, `cost`."""
+        return await self._read(self.tree.usage)
+
+    async def record_usage(self, result: Any = None, *, cost: float = 0.0) -> None:
+        """Add what a run has used: of its result, or of the last run on this session.
+
+        A run that is resumed in another process goes on counting: record its last result only.
+        """
+        found = getattr(result, "context_wrapper", result)
+        used = self._run if found is None else getattr(found, "usage", found)
+        tree = self.tree
+        if used is None:
+            raise ValueError(f"no run has used session {tree.id!r} yet")
+        source, *known = self._recorded
+        before = known if source is used else [0, 0]
+        now = (used.input_tokens, used.output_tokens)
+        spent = [max(count - old, 0) for count, old in zip(now, before, strict=True)]
+        await self._write(tree.add_usage, input_tokens=spent[0], output_tokens=spent[1], cost=cost)
+        self._recorded = (used, *now)
+
+    def _note(self, wrapper: Any) -> None:
+        """Remember whose run it is, from the context that the SDK hands to every call."""
+        if wrapper is not None:
+            self._run = wrapper.usage

@@ -1,0 +1,51 @@
+"""The OpenAI Agents SDK: `import openai-agents`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from workspace_session.adapters.openai_agents.importing import (
+    Imported,
+    NotASessionFile,
+    import_database,
+)
+from workspace_session.cli.options import example, in_workspace, json_option
+from workspace_session.cli.render import as_json_object, echo_json, echo_lines, plural, talk
+from workspace_session.cli.scope import Scope
+from workspace_session.cli.screen import Screen
+
+_HEADINGS = ("session", "items", "new", "branches")
+
+
+@click.command("openai-agents", epilog=example("workspace-session import openai-agents chats.db"))
+@click.argument("database", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@json_option("one object a session")
+@in_workspace
+def import_openai_agents(scope: Scope, database: Path, as_json: bool) -> None:
+    """Bring in the sessions of an SQLite file of the OpenAI Agents SDK.
+
+    DATABASE is a file of its SQLiteSession or AdvancedSQLiteSession; the branches of the latter become
+    branches, labelled with their names. The sessions become sessions of the agent `default` if no
+    other is named. Doing it again adds only what is new.
+    """
+    try:
+        imported = import_database(scope.agent_for_writing(), database)
+    except NotASessionFile as error:
+        raise click.ClickException(str(error)) from None
+    for one in imported:
+        if one.unreadable:
+            talk(
+                f"{one.session_id}: {plural(one.unreadable, 'row')} held no item and stayed behind"
+            )
+    if as_json:
+        echo_json([as_json_object(one) for one in imported])
+    elif imported:
+        echo_lines(Screen().table(_HEADINGS, [_row(one) for one in imported], fixed=_HEADINGS[1:]))
+    else:
+        talk("the file holds no items yet")
+
+
+def _row(one: Imported) -> list[str]:
+    return [one.session_id, f"{one.items:>5,}", f"{one.added:>5,}", f"{one.branches:>8,}"]
