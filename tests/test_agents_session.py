@@ -250,8 +250,8 @@ async def test_the_settings_limit_what_is_read_and_an_explicit_limit_beats_them(
 
 
 def test_settings_that_the_sdk_refuses_are_refused():
-    with pytest.raises(ValueError, match="limit"):
-        AgentsSession.in_memory(session_settings={"limit": "many"})
+    with pytest.raises(TypeError, match="limt"):
+        AgentsSession.in_memory(session_settings={"limt": 2})
 
 
 @on_a_loop

@@ -190,10 +190,10 @@ def _limit_of(settings: Any) -> int | None:
 
 def _as_settings(settings: dict[str, Any]) -> Any:
     try:
-        from agents.memory import SessionSettings
+        from agents.memory.session_settings import coerce_session_settings
     except ImportError:
         return settings
-    return SessionSettings(**settings)
+    return coerce_session_settings(settings)
 
 
 def _snapshot_type() -> Any:
