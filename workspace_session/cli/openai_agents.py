@@ -6,11 +6,7 @@ from pathlib import Path
 
 import click
 
-from workspace_session.adapters.openai_agents.importing import (
-    Imported,
-    NotASessionFile,
-    import_database,
-)
+from workspace_session.adapters.openai_agents.importing import Imported, import_database
 from workspace_session.cli.options import example, in_workspace, json_option
 from workspace_session.cli.render import as_json_object, echo_json, echo_lines, plural, talk
 from workspace_session.cli.scope import Scope
@@ -21,19 +17,17 @@ _HEADINGS = ("session", "items", "new", "branches")
 
 @click.command("openai-agents", epilog=example("workspace-session import openai-agents chats.db"))
 @click.argument("database", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--table", metavar="NAME", help="The table of items, if there is more than one.")
 @json_option("one object a session")
 @in_workspace
-def import_openai_agents(scope: Scope, database: Path, as_json: bool) -> None:
+def import_openai_agents(scope: Scope, database: Path, table: str | None, as_json: bool) -> None:
     """Bring in the sessions of an SQLite file of the OpenAI Agents SDK.
 
     DATABASE is a file of its SQLiteSession or AdvancedSQLiteSession; the branches of the latter become
     branches, labelled with their names. The sessions become sessions of the agent `default` if no
     other is named. Doing it again adds only what is new.
     """
-    try:
-        imported = import_database(scope.agent_for_writing(), database)
-    except NotASessionFile as error:
-        raise click.ClickException(str(error)) from None
+    imported = import_database(scope.agent_for_writing(), database, table=table)
     for one in imported:
         if one.unreadable:
             talk(

@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workspace_session import AgentWorkspace, SessionTree
+from workspace_session import AgentWorkspace, SessionTree, WorkspaceError
 
 MAIN = "main"
+_PREFIX = "item_"  # of the ids of what was imported
 _LOOSE = "no branch"  # rows from before a file had branches; there they are in none
 _MESSAGES = frozenset({"id", "session_id", "message_data"})
 _STRUCTURE = "message_structure"
 
 
-class NotASessionFile(ValueError):
-    """A file that holds no sessions of the SDK; the text says why."""
+class NotASessionFile(WorkspaceError, ValueError):
+    """A file that sessions of the SDK cannot be read from; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,47 +46,54 @@ class _Branch(NamedTuple):
     ids: list[str]
 
 
-def import_database(agent: AgentWorkspace, path: Path) -> list[Imported]:
-    """Copy all sessions of a file to an agent; those that are there already are brought up to date."""
-    with closing(_opened(path)) as database:
-        messages = _message_table(database, path)
-        sessions = [
-            found
-            for (found,) in database.execute(
-                f"SELECT DISTINCT session_id FROM {messages} ORDER BY session_id"  # noqa: S608
-            )
-        ]
-        trees = [agent.tree(session_id) for session_id in sessions]  # refuses what is no id
-        return [_import_session(database, messages, tree) for tree in trees]
+def import_database(
+    agent: AgentWorkspace, path: Path, *, table: str | None = None
+) -> list[Imported]:
+    """Copy all sessions of a file to an agent; those that are there already are brought up to date.
 
-
-def _opened(path: Path) -> sqlite3.Connection:
+    `table` is where the items are, for a file with more than one such table.
+    """
     try:
-        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        database.text_factory = _text
-        _tables(database)
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            database.text_factory = _text
+            database.execute("BEGIN")  # everything is read as of now
+            return _import(agent, database, _message_table(database, path, table))
     except sqlite3.DatabaseError as error:
         raise NotASessionFile(f"{path} cannot be read as an SQLite file: {error}") from None
-    return database
+
+
+def _import(agent: AgentWorkspace, database: sqlite3.Connection, messages: str) -> list[Imported]:
+    sessions = database.execute(
+        f"SELECT DISTINCT session_id FROM {messages} ORDER BY session_id"  # noqa: S608
+    )
+    trees = [agent.tree(session_id) for (session_id,) in sessions]  # refuses what is no id
+    return [_import_session(database, messages, tree) for tree in trees]
 
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")  # a row that is not UTF-8 is no JSON either
 
 
-def _message_table(database: sqlite3.Connection, path: Path) -> str:
+def _message_table(database: sqlite3.Connection, path: Path, wanted: str | None) -> str:
     """The table of items, quoted, whatever it is called; branches point to theirs."""
     found = [table for table in _tables(database) if _columns(database, table) >= _MESSAGES]
-    if _STRUCTURE in _tables(database):
-        keys = database.execute(f"PRAGMA foreign_key_list({_STRUCTURE})").fetchall()
-        owners = {table for _, _, table, column, *_ in keys if column == "message_id"}
-        found = [table for table in found if table in owners] or found
+    if wanted is not None:
+        found = [table for table in found if table == wanted]
+    elif _STRUCTURE in _tables(database):
+        found = [table for table in found if table == _owner(database)] or found
     if not found:
-        raise NotASessionFile(f"{path} holds no sessions of the OpenAI Agents SDK")
+        what = "sessions of the OpenAI Agents SDK" if wanted is None else f"items in {wanted!r}"
+        raise NotASessionFile(f"{path} holds no {what}")
     if len(found) > 1:
         names = ", ".join(found)
-        raise NotASessionFile(f"{path} holds several tables of sessions: {names}")
+        raise NotASessionFile(f"{path} holds items in several tables, name one of them: {names}")
     return _quoted(found[0])
+
+
+def _owner(database: sqlite3.Connection) -> str | None:
+    """The table whose rows are in branches."""
+    keys = database.execute(f"PRAGMA foreign_key_list({_STRUCTURE})")
+    return next((table for _, _, table, column, *_ in keys if column == "message_id"), None)
 
 
 def _tables(database: sqlite3.Connection) -> list[str]:
@@ -117,7 +125,8 @@ def _import_session(database: sqlite3.Connection, messages: str, tree: SessionTr
         tree.annotate(source="openai-agents")
     if added:
         current = next((one for one in branches if one.name == MAIN), branches[0])
-        tree.set_leaf(current.ids[-1] if tip is None or tip in known else tip)
+        went_on_here = tip is not None and not tip.startswith(_PREFIX)
+        tree.set_leaf(tip if went_on_here else current.ids[-1])
     return Imported(
         session_id=tree.id,
         items=len(known),
@@ -158,7 +167,7 @@ def _rows(database: sqlite3.Connection, messages: str, session_id: str) -> list[
     columns = f"id, message_data FROM {messages} m WHERE session_id = :session"
     in_branches: list[Any] = []
     beside = ""
-    if _STRUCTURE in _tables(database):
+    if _STRUCTURE in _tables(database) and messages == _quoted(_owner(database) or ""):
         in_branches = database.execute(
             "SELECT s.branch_id, m.id, m.message_data "  # noqa: S608 (names are quoted)
             f"FROM {_STRUCTURE} s JOIN {messages} m ON m.id = s.message_id "
@@ -192,6 +201,6 @@ def _ids(items: Iterable[dict[str, Any]]) -> list[str]:
     before = b""
     for item in items:
         digest = hashlib.sha256(before + json.dumps(item).encode()).hexdigest()
-        ids.append(f"item_{digest[:32]}")
+        ids.append(_PREFIX + digest[:32])
         before = digest.encode()
     return ids

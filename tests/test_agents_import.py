@@ -1,0 +1,304 @@
+"""`import openai-agents`: sessions out of SQLite files that the SDK itself has written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+
+import pytest
+from agents import SQLiteSession
+from agents.extensions.memory import AdvancedSQLiteSession
+from click.testing import CliRunner
+from session_contract.talk import on_a_loop
+
+from workspace_session import Workspace
+from workspace_session.cli import main
+
+
+def user(text: str) -> dict:
+    return {"role": "user", "content": text}
+
+
+def said(text: str) -> dict:
+    return {"role": "assistant", "content": text}
+
+
+TALK = [user("one"), said("two"), {"type": "odd", "ü": [None, 2**70, "用户"]}, user("four")]
+
+
+@pytest.fixture
+def bring(tmp_path, monkeypatch):
+    """Runs the command on the file, in a workspace of its own."""
+    monkeypatch.delenv("WORKSPACE_SESSION_ROOT", raising=False)
+    Workspace(tmp_path / "ws").close()
+    monkeypatch.chdir(tmp_path / "ws")
+
+    def run(*args, path="chats.db", code=0):
+        command = ["import", "openai-agents", str(tmp_path / path), *args]
+        result = CliRunner().invoke(main, command)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == code, result.stderr
+        return result.stdout if code == 0 else result.stderr
+
+    yield run
+    assert Workspace(tmp_path / "ws").verify() == []
+
+
+def tree_of(tmp_path, session="s", agent="default", user=None):
+    return Workspace(tmp_path / "ws").agent(agent, user).tree(session)
+
+
+def write(path, session, items):
+    peer = SQLiteSession(session, path)
+    asyncio.run(peer.add_items(items))
+    peer.close()
+
+
+def lines(tree) -> list[bytes]:
+    return [entry.line for entry in tree.log()]
+
+
+def test_sessions_come_with_their_items_in_order(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    write(tmp_path / "chats.db", "other / one", TALK[:1])
+
+    shown = bring()
+
+    assert tree_of(tmp_path).messages() == TALK
+    assert tree_of(tmp_path, "other / one").messages() == TALK[:1]
+    assert shown.splitlines()[0].split() == ["session", "items", "new", "branches"]
+    assert [line.split()[-3:] for line in shown.splitlines()[1:]] == [
+        ["1", "1", "1"],
+        ["4", "4", "1"],
+    ]
+    assert tree_of(tmp_path).info().source == "openai-agents"
+
+
+def test_a_file_that_has_grown_adds_only_what_is_new(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK[:2])
+    bring()
+    before = lines(tree_of(tmp_path))
+
+    bring()
+    assert lines(tree_of(tmp_path)) == before
+    write(tmp_path / "chats.db", "s", TALK[2:])
+    (done,) = json.loads(bring("--json"))
+
+    assert done == {"sessionId": "s", "items": 4, "added": 2, "branches": 1, "unreadable": 0}
+    assert tree_of(tmp_path).messages() == TALK
+    assert lines(tree_of(tmp_path))[: len(before)] == before
+
+
+def test_a_copy_of_the_file_is_known_again(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    bring()
+    shutil.copy(tmp_path / "chats.db", tmp_path / "copy.db")
+
+    assert json.loads(bring("--json", path="copy.db"))[0]["added"] == 0
+
+
+def test_equal_items_are_not_one_item(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", [user("again")] * 5)
+
+    bring()
+
+    assert tree_of(tmp_path).messages() == [user("again")] * 5
+
+
+def test_what_was_taken_back_in_the_file_stays_here_as_a_branch(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    bring()
+    peer = SQLiteSession("s", tmp_path / "chats.db")
+    asyncio.run(peer.pop_item())
+    peer.close()
+    write(tmp_path / "chats.db", "s", [user("instead")])
+
+    bring()
+
+    tree = tree_of(tmp_path)
+    assert tree.messages() == [*TALK[:3], user("instead")]
+    assert tree.messages(tree.leaves()[0]) == TALK
+
+
+def test_a_conversation_that_went_on_here_stays_the_active_one(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK[:2])
+    bring()
+    tree = tree_of(tmp_path)
+    tree.append(user("here"))
+    write(tmp_path / "chats.db", "s", TALK[2:])
+
+    bring()
+
+    tree = tree_of(tmp_path)
+    assert tree.messages() == [*TALK[:2], user("here")]
+    assert TALK in [tree.messages(leaf) for leaf in tree.leaves()]
+
+
+async def branched(path) -> dict[str, list[dict]]:
+    """A file with three branches, and what is on each."""
+    peer = AdvancedSQLiteSession(session_id="s", db_path=path, create_tables=True)
+    await peer.add_items([user("one"), said("two"), user("three"), said("four")])
+    await peer.create_branch_from_turn(2, "short")
+    await peer.add_items([user("other"), said("end")])
+    await peer.switch_to_branch("main")
+    await peer.add_items([user("five")])
+    await peer.create_branch_from_turn(1, "empty")
+    await peer.switch_to_branch("short")
+    await peer.create_branch_from_turn(2, "third")
+    await peer.add_items([said("so")])
+    found = {name: await peer.get_items(branch_id=name) for name in ("main", "short", "third")}
+    peer.close()
+    return found
+
+
+@on_a_loop
+async def test_branches_come_as_branches_and_share_their_beginning(tmp_path, bring):
+    branches = await branched(tmp_path / "chats.db")
+
+    (done,) = json.loads(bring("--json"))
+
+    tree = tree_of(tmp_path)
+    ends = {label: entry_id for entry_id, label in tree.labels().items()}
+    assert tree.messages() == branches["main"]
+    assert {name: tree.messages(end) for name, end in ends.items()} == {
+        "short": branches["short"],
+        "third": branches["third"],
+    }
+    assert (done["branches"], done["items"], len(tree)) == (3, 8, 8)
+    assert len(tree.children(None)) == 1
+    before = lines(tree)
+    bring()
+    assert lines(tree_of(tmp_path)) == before
+
+
+@on_a_loop
+async def test_a_branch_that_has_grown_keeps_its_name_at_its_end(tmp_path, bring):
+    await branched(tmp_path / "chats.db")
+    bring()
+    peer = AdvancedSQLiteSession(session_id="s", db_path=tmp_path / "chats.db", create_tables=True)
+    await peer.switch_to_branch("short")
+    await peer.add_items([user("more")])
+    peer.close()
+
+    bring()
+
+    tree = tree_of(tmp_path)
+    labels = sorted(
+        (label, tree.get(end).message["content"]) for end, label in tree.labels().items()
+    )
+    assert labels == [("short", "more"), ("third", "so")]
+    assert tree.messages()[-1] == user("five")
+
+
+@on_a_loop
+async def test_items_from_before_a_file_had_branches_come_too(tmp_path, bring):
+    write_path = tmp_path / "chats.db"
+    await asyncio.to_thread(write, write_path, "s", TALK[:2])
+    await asyncio.to_thread(write, write_path, "plain", TALK[:1])
+    peer = AdvancedSQLiteSession(session_id="s", db_path=write_path, create_tables=True)
+    await peer.add_items(TALK[2:])
+    peer.close()
+
+    bring()
+
+    tree = tree_of(tmp_path)
+    assert tree.messages() == TALK[2:]
+    assert tree.messages(next(iter(tree.labels()))) == TALK[:2]
+    assert tree_of(tmp_path, "plain").messages() == TALK[:1]
+
+
+def test_tables_may_have_names_of_their_own(tmp_path, bring):
+    peer = SQLiteSession("s", tmp_path / "chats.db", "my_sessions", "my_messages")
+    asyncio.run(peer.add_items(TALK))
+    peer.close()
+
+    bring("--agent", "clerk", "--user", "ada")
+
+    assert tree_of(tmp_path, agent="clerk", user="ada").messages() == TALK
+
+
+def test_of_several_tables_one_is_to_be_named(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK[:1])
+    peer = SQLiteSession("s", tmp_path / "chats.db", "my_sessions", "my_messages")
+    asyncio.run(peer.add_items(TALK))
+    peer.close()
+
+    assert "name one of them: agent_messages, my_messages" in bring(code=1)
+    assert "holds no items in 'nothing'" in bring("--table", "nothing", code=1)
+    bring("--table", "my_messages")
+
+    assert tree_of(tmp_path).messages() == TALK
+
+
+def test_rows_that_hold_no_item_are_told_of_and_hide_no_others(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    with sqlite3.connect(tmp_path / "chats.db") as database:
+        insert = "INSERT INTO agent_messages (session_id, message_data) VALUES ('s', ?)"
+        bad = ["{torn", "[1]", '{"n": NaN}', "[" * 100_000, b"\xff\xfe"]
+        database.executemany(insert, [(row,) for row in bad])
+        database.execute(insert, (json.dumps(user("end")),))
+    database.close()
+
+    result = CliRunner().invoke(main, ["import", "openai-agents", str(tmp_path / "chats.db")])
+
+    assert tree_of(tmp_path).messages() == [*TALK, user("end")]
+    assert result.stderr == "s: 5 rows held no item and stayed behind\n"
+    assert json.loads(bring("--json"))[0]["added"] == 0
+
+
+def test_the_file_stays_as_it_is(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    before = (tmp_path / "chats.db").read_bytes()
+
+    bring()
+
+    assert (tmp_path / "chats.db").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda path: path.write_bytes(b"not a database" * 100), "cannot be read as an SQLite file"),
+        (lambda path: sqlite3.connect(path).execute("CREATE TABLE t (x)").connection.close(), "holds no sessions"),
+        (lambda path: path.mkdir(), "is a directory"),
+    ],
+)  # fmt: skip
+def test_what_is_no_file_of_sessions_is_refused_in_one_sentence(tmp_path, bring, make, sentence):
+    make(tmp_path / "chats.db")
+
+    message = bring(code=2 if "directory" in sentence else 1)
+
+    assert sentence in message
+    assert "Traceback" not in message
+    assert Workspace(tmp_path / "ws").agents() == []
+
+
+def test_an_id_that_cannot_be_one_is_refused_before_anything_is_written(tmp_path, bring):
+    write(tmp_path / "chats.db", "a", TALK)
+    write(tmp_path / "chats.db", "x" * 5000, TALK)
+
+    assert "Error: invalid session id" in bring(code=1)
+
+    assert Workspace(tmp_path / "ws").agents() == []
+
+
+def test_a_file_without_items_is_no_error(tmp_path, bring):
+    SQLiteSession("s", tmp_path / "chats.db").close()
+
+    assert bring() == ""
+    assert json.loads(bring("--json")) == []
+
+
+def test_a_killed_import_is_finished_by_the_next(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    bring()
+    log = tree_of(tmp_path).place.log("s")
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:3]))
+    tree_of(tmp_path).place.tree("s").unlink()
+
+    bring()
+
+    assert tree_of(tmp_path).messages() == TALK
