@@ -224,5 +224,6 @@ def open_cold(stage: Stage) -> Sides:
     return Sides(ours=lambda: once(whole), theirs=lambda: parse_lines(path))
 
 
-# Which puts its rows on the table, and therefore comes last.
+# Which put their rows on the table, and therefore come last.
+from benchmarks import agents_rows as agents_rows  # noqa: E402
 from benchmarks import search_rows as search_rows  # noqa: E402

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shutil import copytree
+from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks import corpus
-from benchmarks.peers import AgentsPeer
+from benchmarks.peers import AgentsPeer, AwaitedSession
 from workspace_session import Workspace
+from workspace_session.adapters.openai_agents import AgentsSession
 
 if TYPE_CHECKING:
     from workspace_session import SessionTree
 
+S = TypeVar("S", bound=AwaitedSession)
 AGENT, SESSION = "bench", "s"
 _CHUNK = 1_000
 
@@ -41,7 +44,7 @@ class Stage:
     def __init__(self, root: Path, scale: Scale) -> None:
         self.root = root
         self.scale = scale
-        self._peers: list[AgentsPeer] = []
+        self._sessions: list[AwaitedSession] = []
 
     def workspace_of(self, count: int) -> Path:
         """The root of a workspace with one session of that many messages."""
@@ -52,20 +55,30 @@ class Stage:
                 tree.extend(batch)
         return root
 
-    def peer_of(self, count: int) -> AgentsPeer:
+    def copy_of(self, count: int, name: str) -> Path:
+        """A copy of that workspace, for those who change it."""
+        return Path(copytree(self.workspace_of(count), self.root / name))
+
+    def peer_of(self, count: int, *, name: str = "peer", branches: bool = False) -> AgentsPeer:
         """The peer, with one session of that many messages."""
-        database = self.root / f"peer-{count}.db"
+        database = self.root / f"{name}-{count}.db"
         fresh = not database.exists()
-        peer = self.peer(database.stem)
+        peer = self.peer(database.stem, branches=branches)
         if fresh:
             peer.add(_chunks(count))
         return peer
 
-    def peer(self, name: str) -> AgentsPeer:
+    def peer(self, name: str, *, branches: bool = False) -> AgentsPeer:
         """The peer on a database of that name."""
-        peer = AgentsPeer(self.root / f"{name}.db")
-        self._peers.append(peer)
-        return peer
+        return self._kept(AgentsPeer(self.root / f"{name}.db", branches=branches))
+
+    def agents_session(self, root: Path) -> AwaitedSession:
+        """Our session for the peer's users, in a workspace of that root, durable as by default."""
+        return self._kept(AwaitedSession(lambda: AgentsSession.open(root, SESSION, AGENT)))
+
+    def _kept(self, session: S) -> S:
+        self._sessions.append(session)
+        return session
 
     def tree(self, name: str) -> SessionTree:
         """An open handle on a new session in a workspace of its own, durable as by default."""
@@ -81,9 +94,9 @@ class Stage:
         return root
 
     def close(self) -> None:
-        """Let go of the peers' databases."""
-        for peer in self._peers:
-            peer.close()
+        """Let go of all sessions that are awaited."""
+        for session in self._sessions:
+            session.close()
 
 
 def _chunks(count: int) -> Iterator[list[corpus.Item]]:
