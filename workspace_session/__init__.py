@@ -3,6 +3,7 @@
 from workspace_session.errors import (
     BlockError,
     DuplicateBlock,
+    HarnessClosed,
     InvalidCompaction,
     InvalidId,
     InvalidMessage,
@@ -11,6 +12,7 @@ from workspace_session.errors import (
     NoCompactionFunction,
     NotAWorkspace,
     NotSupported,
+    ReentrantCall,
     RuleBroken,
     SearchNotSupported,
     SessionDeleted,
@@ -23,6 +25,8 @@ from workspace_session.errors import (
     StateLoadFailed,
     StateNotSerializable,
     StateUnmergeable,
+    TurnConflict,
+    TurnNotSaved,
     UnknownMessage,
     UnknownParent,
     UnknownSession,
@@ -47,9 +51,16 @@ from workspace_session.files.state import (
 from workspace_session.files.trash import Trashed
 from workspace_session.files.verify import Problem
 from workspace_session.files.watch import AsyncEvents, Events, Watch
-from workspace_session.harness.context import RuntimeContext
+from workspace_session.harness.agents import PerCall
+from workspace_session.harness.compaction import CompactionHook
+from workspace_session.harness.conflicts import ConflictPolicy
+from workspace_session.harness.context import RuntimeContext, current_context
 from workspace_session.harness.flush import MemoryFlushManager
+from workspace_session.harness.flushing import MemoryFlushHook
+from workspace_session.harness.harness import Harness
 from workspace_session.harness.manager import WorkspaceManager
+from workspace_session.harness.persistence import SessionPersistenceHook
+from workspace_session.harness.workspace_prompt import WorkspaceContextHook
 from workspace_session.model.entries import Entry, Message
 from workspace_session.model.hits import SearchHit, SearchHits
 from workspace_session.model.info import SessionInfo
@@ -108,16 +119,21 @@ __all__ = [
     "CompactContext",
     "CompactResult",
     "Compaction",
+    "CompactionHook",
+    "ConflictPolicy",
     "ContextBlock",
     "DuplicateBlock",
     "EntriesAdded",
     "Entry",
     "Events",
     "FileSkillProvider",
+    "Harness",
+    "HarnessClosed",
     "InvalidCompaction",
     "InvalidId",
     "InvalidMessage",
     "JsonSession",
+    "MemoryFlushHook",
     "MemoryFlushManager",
     "MemoryStore",
     "Merged",
@@ -130,6 +146,7 @@ __all__ = [
     "NotSupported",
     "ObjectSkillProvider",
     "OffloadResult",
+    "PerCall",
     "PostgresContextProvider",
     "PostgresSearchProvider",
     "PostgresSessionProvider",
@@ -137,6 +154,7 @@ __all__ = [
     "Problem",
     "PydanticModule",
     "RecentHistory",
+    "ReentrantCall",
     "RowStat",
     "RuleBroken",
     "RuntimeContext",
@@ -151,6 +169,7 @@ __all__ = [
     "SessionInUse",
     "SessionInfo",
     "SessionManager",
+    "SessionPersistenceHook",
     "SessionProvider",
     "SessionRemoved",
     "SessionReplaced",
@@ -165,6 +184,8 @@ __all__ = [
     "TokenCountInput",
     "Tool",
     "Trashed",
+    "TurnConflict",
+    "TurnNotSaved",
     "UnknownMessage",
     "UnknownParent",
     "UnknownSession",
@@ -173,6 +194,7 @@ __all__ = [
     "Watch",
     "Workspace",
     "WorkspaceBusy",
+    "WorkspaceContextHook",
     "WorkspaceError",
     "WorkspaceEvent",
     "WorkspaceManager",
@@ -183,6 +205,7 @@ __all__ = [
     "apply_overlays",
     "check_provider",
     "create_compact_function",
+    "current_context",
     "estimate_message_tokens",
     "estimate_tokens",
     "is_compaction_message",

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cache, partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,16 +23,29 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _WORKERS = 16
+_MANY = 1000  # which wait for each other, and so must not wait for a thread
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a call that may take its time."""
-    loop = asyncio.get_running_loop()
-    future = loop.run_in_executor(_pool(), partial(function, *args, **kwargs))
+    return await _result(_pool(), partial(function, *args, **kwargs))
+
+
+async def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of a call to the application, which may take as long as it likes.
+
+    It has the context variables of its caller, and keeps no thread from the calls of others.
+    """
+    return await _result(_crowd(), partial(copy_context().run, function, *args, **kwargs))
+
+
+async def seen_through(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that runs to its end, whatever happens to its caller meanwhile."""
+    task = asyncio.get_running_loop().create_task(work)
     try:
-        return await asyncio.shield(future)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await _ended(future)
+        await ended(task)
         raise
 
 
@@ -44,7 +58,17 @@ async def at_once(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
         return await in_thread(function, *args, **kwargs)
 
 
-async def _ended(future: asyncio.Future[Any]) -> None:
+async def _result(pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    future = asyncio.get_running_loop().run_in_executor(pool, work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await ended(future)
+        raise
+
+
+async def ended(future: asyncio.Future[Any]) -> None:
+    """Wait for the end of what runs already, however often the waiting is cancelled."""
     while not future.done():
         try:
             await asyncio.wait([future])
@@ -59,5 +83,16 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_WORKERS, thread_name_prefix="workspace-session")
 
 
+@cache
+def _crowd() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_MANY, thread_name_prefix="workspace-session-call")
+
+
+def _forget_threads() -> None:
+    """In a forked child: they do not exist there."""
+    _pool.cache_clear()
+    _crowd.cache_clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # its threads do not exist there
+    os.register_at_fork(after_in_child=_forget_threads)

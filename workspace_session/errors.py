@@ -11,7 +11,12 @@
     ├── StateCorrupt             ValueError      a state file that does not parse
     ├── StateLoadFailed                          a module that refused its state
     ├── StateConflict                            a state that changed since it was read
-    │   └── StateUnmergeable                     a list that both sides rewrote
+    │   ├── StateUnmergeable                     a list that both sides rewrote
+    │   └── TurnConflict                         … and that is why a turn was not saved
+    ├── TurnNotSaved                             a turn whose reply stands, and is not saved
+    │   └── TurnConflict
+    ├── ReentrantCall            RuntimeError    a turn that would wait for itself
+    ├── HarnessClosed            RuntimeError    a turn that comes after the end
     ├── PostgresFailed           OSError         what the database complains about
     └── SessionError
         ├── UnknownParent        LookupError     a parent the session does not have
@@ -34,6 +39,8 @@ Texts name ids and paths below the root, never file contents.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class WorkspaceError(Exception):
@@ -188,6 +195,53 @@ class PostgresFailed(WorkspaceError, OSError):
 
     def __str__(self) -> str:
         return f"Postgres: {self.reason}"
+
+
+# -- turns -----------------------------------------------------------------------------------------
+
+
+class TurnNotSaved(WorkspaceError):
+    """An agent has answered, and what was to follow has failed; `reply` is what it said."""
+
+    def __init__(self, reply: object, errors: Sequence[BaseException]) -> None:
+        super().__init__(reply, errors)
+        self.reply, self.errors = reply, tuple(errors)
+
+    def __str__(self) -> str:
+        failed = "; ".join(f"{type(error).__name__}: {error}" for error in self.errors)
+        return f"the agent has answered, but its turn is not saved: {failed}"
+
+
+class TurnConflict(TurnNotSaved, StateConflict):
+    """… because somebody else has changed the state of the session meanwhile."""
+
+    def __init__(self, reply: object, errors: Sequence[BaseException]) -> None:
+        TurnNotSaved.__init__(self, reply, errors)
+        conflict = next(error for error in self.errors if isinstance(error, StateConflict))
+        self.session_key, self.key = conflict.session_key, conflict.key
+        self.expected, self.actual = conflict.expected, conflict.actual
+
+
+class ReentrantCall(WorkspaceError, RuntimeError):
+    """A call from inside a turn would have to wait for that turn to end."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id)
+        self.session_id = session_id
+
+    def __str__(self) -> str:
+        return f"a turn of session {self.session_id!r} would wait for itself"
+
+
+class HarnessClosed(WorkspaceError, RuntimeError):
+    """A turn was asked of a harness that is closed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"the harness of agent {self.name!r} is closed"
 
 
 # -- sessions --------------------------------------------------------------------------------------

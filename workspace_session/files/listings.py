@@ -37,6 +37,17 @@ def directory_names(directory: Path) -> Iterator[str]:
                 yield entry.name
 
 
+def files_below(directory: Path) -> list[Path]:
+    """The files in a directory and in those below it, sorted by their paths; no dot-files."""
+    found: list[Path] = []
+    pending = [directory]
+    while pending:
+        above = pending.pop()
+        pending += [above / name for name in directory_names(above)]
+        found += [above / name for name in visible_names(above) if (above / name).is_file()]
+    return sorted(found, key=lambda path: path.relative_to(directory).as_posix())
+
+
 def holds_agents(directory: Path) -> bool:
     """Whether this is a directory of agents: one of them has sessions or state."""
     return any(

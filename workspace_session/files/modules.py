@@ -33,10 +33,15 @@ class PydanticModule:
         self.value = type(self.value).model_validate(state)
 
 
+def is_module(found: object) -> bool:
+    """Whether an object has a state that can be taken and given back."""
+    return _has(found, _DICT) or _has(found, _MODEL)
+
+
 def check_modules(modules: Mapping[str, object]) -> None:
     """Raise `TypeError` for the first object that is no module."""
     for name, module in modules.items():
-        if not (_has(module, _DICT) or _has(module, _MODEL)):
+        if not is_module(module):
             needs = " nor ".join("/".join(names) for names in (_DICT, _MODEL))
             raise TypeError(f"module {name!r} has neither {needs}")
 
@@ -45,6 +50,15 @@ def render_modules(modules: Mapping[str, object]) -> dict[str, Rendered]:
     """Take every state, as the bytes that its file is to have."""
     check_modules(modules)
     return {name: _rendered(name, module) for name, module in modules.items()}
+
+
+def take_state(name: str, module: object) -> Any:
+    """The state of a module, sharing nothing with it."""
+    try:
+        return copy_of(_state_of(module))
+    except StateNotSerializable as error:
+        error.add_note(f"in the state of module {name!r}")
+        raise
 
 
 def load_module(name: str, module: object, state: Any) -> None:

@@ -1,20 +1,24 @@
-"""Who is speaking, in which session: what a turn is given, and what it makes of that.
+"""Who is speaking, in which session: what a turn is given, and what binding makes of it.
 
-A `RuntimeContext` says only what the caller knows, and is never changed. Binding makes a `BoundContext`
-of it, with everything filled in, which lives as long as the turn and is what `current_context()` gives
-inside of one.
+A `RuntimeContext` says only what the caller knows, and is never changed. The `BoundContext` of a turn
+has everything filled in, lives as long as the turn, and is what `current_context()` gives inside of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from workspace_session.workspace import Workspace
+from workspace_session.files.session_tree import SessionTree
+from workspace_session.harness.sources import OwnMessages
+from workspace_session.workspace import AgentWorkspace, Workspace
 
 Messages = list[Any]
-Think = Callable[["BoundContext", Sequence[Any]], Awaitable[Messages]]
 
 
 @dataclass(frozen=True)
@@ -23,9 +27,9 @@ class RuntimeContext:
 
     session_id: str | None = None
     user_id: str | None = None
-    session: Any = field(default=None, compare=False)
+    session: Any = field(default=None, hash=False)
     session_key: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class ChildContext(RuntimeContext):
 class BoundContext(RuntimeContext):
     """The context of one turn.
 
-    `workspace_prompt` and `dangling_tool_calls` are filled in by hooks before the agent runs; `notes` is
-    a dictionary for hooks that have something to remember until it has.
+    Hooks fill in `workspace_prompt` and `dangling_tool_calls` before the agent runs, and may keep in
+    `kept` what they want to find again after it has.
     """
 
     session_id: str
@@ -65,4 +69,68 @@ class BoundContext(RuntimeContext):
         self.modules: Mapping[str, object] = {}
         self.workspace_prompt = ""
         self.dangling_tool_calls: tuple[str, ...] = ()
-        self.notes: dict[object, Any] = {}
+        self.kept: dict[object, Any] = {}
+        # Of the harness: the states that modules begin with, where the conversation is, what notes
+        # are taken with, and what the two methods below do.
+        self.initial: Mapping[str, Any] = {}
+        self.source: Any = OwnMessages()
+        self.harness: object = None
+        self.extract: Callable[..., Any] | None = None
+        self.on_reasoning: Callable[[Sequence[Any]], Awaitable[Messages]] = _as_they_are
+        self.on_compact: Callable[[Sequence[Any], bool], Awaitable[Messages]] = _as_they_are
+
+    def __repr__(self) -> str:
+        return (
+            f"BoundContext(agent_id={self.agent_id!r}, session_id={self.session_id!r}, "
+            f"session_key={self.session_key!r}, namespace={self.namespace!r})"
+        )
+
+    @cached_property
+    def agent(self) -> AgentWorkspace:
+        """The agent's part of the workspace, in the namespace of this turn."""
+        return self.workspace.agent(self.agent_id, namespace=self.namespace)
+
+    @cached_property
+    def tree(self) -> SessionTree:
+        """The transcript of the session."""
+        return self.agent.tree(self.session_id)
+
+    async def before_reasoning(self, messages: Sequence[Any]) -> Messages:
+        """What to show the model: to be called before each further call of it."""
+        return await self.on_reasoning(messages)
+
+    async def compact(self, messages: Sequence[Any], force: bool = False) -> Messages:
+        """A shorter list, if one is due or, with `force`, if one can be made."""
+        return await self.on_compact(messages, force)
+
+    def child(self, session_id: str | None = None) -> RuntimeContext:
+        """A context of the same user for a session that this one starts."""
+        return ChildContext(
+            session_id=f"sub-{uuid.uuid4()}" if session_id is None else session_id,
+            user_id=self.user_id,
+            session=self.given.session,
+            metadata=self.metadata,
+            parent_session=self.session_id,
+        )
+
+
+async def _as_they_are(messages: Sequence[Any], _force: bool = False) -> Messages:
+    return list(messages)
+
+
+_current: ContextVar[BoundContext | None] = ContextVar("current_context", default=None)
+
+
+def current_context() -> BoundContext | None:
+    """The context of the turn that the running code is part of, or None outside of one."""
+    return _current.get()
+
+
+@contextmanager
+def made_current(ctx: BoundContext) -> Iterator[None]:
+    """Make a context the current one for the length of a `with` block."""
+    token = _current.set(ctx)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -7,13 +7,13 @@ is left out and nothing is forgotten: what a failure kept from being written, th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from workspace_session.errors import InvalidMessage
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.harness.context import BoundContext, ChildContext, RuntimeContext
 from workspace_session.harness.manager import WorkspaceManager
+from workspace_session.harness.messages import as_message
 from workspace_session.model.offloading import OffloadResult
 from workspace_session.workspace import Workspace
 
@@ -53,21 +53,3 @@ def offload(
     if isinstance(ctx, BoundContext | ChildContext) and ctx.parent_session is not None:
         tree.start(parent_session=ctx.parent_session)
     return tree.offload(found)
-
-
-def as_message(message: Any, role: str = "user") -> Mapping[str, Any]:
-    """A message as the object that is stored; a text is said by `role`."""
-    if isinstance(message, str):
-        return {"role": role, "content": message}
-    if isinstance(message, Mapping):
-        return message
-    for name, arguments in (("to_dict", {}), ("model_dump", {"mode": "json"})):
-        method = getattr(message, name, None)
-        if callable(method) and not isinstance(message, type):
-            found = method(**arguments)
-            if isinstance(found, Mapping):
-                return found
-    raise InvalidMessage(
-        "a message is an object, a text, or has to_dict or model_dump, "
-        f"and {type(message).__name__} is none of these"
-    )

@@ -6,13 +6,21 @@ to people and agents; nothing here writes it.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from workspace_session.bridge import in_thread
 from workspace_session.files.atomic import make_directories, write_atomic
 from workspace_session.files.layout import SharedPlace
 from workspace_session.files.locks import lock_at
+from workspace_session.harness.calling import call_out
+from workspace_session.harness.context import BoundContext
 from workspace_session.model.canonical import compact, parse
+
+logger = logging.getLogger("workspace_session")
 
 
 def append_note(
@@ -38,6 +46,20 @@ def append_note(
             earlier = f"# {date}\n\n".encode()
         write_atomic(path, earlier + note.encode(), sync=durable)
     return path
+
+
+async def extract_notes(ctx: BoundContext, messages: Sequence[Any]) -> None:
+    """Note what is worth remembering of messages; that this fails is only logged."""
+    if ctx.extract is None or not messages:
+        return
+    place = ctx.workspace.layout.shared(ctx.namespace)
+    durable = ctx.workspace.durability == "disk"
+    try:
+        text = await call_out(ctx.extract, list(messages))
+        if text is not None:
+            await in_thread(append_note, place, text, title="Note", now=None, durable=durable)
+    except Exception:
+        logger.warning("no notes of session %r: extracting failed", ctx.session_id, exc_info=True)
 
 
 def _moment(now: datetime | None) -> datetime:
