@@ -21,7 +21,7 @@ LAYERS = {
     "session": {"errors", "model"},
     "bridge": {"errors", "files"},
     "stores": {"errors", "model", "files", "search", "session", "bridge", "workspace"},
-    "harness": {"errors", "model", "files", "session", "bridge", "workspace"},
+    "harness": {"errors", "model", "files", "search", "session", "bridge", "workspace"},
     "git": {"errors", "model", "files", "workspace"},
     "export": {"errors", "model", "files"},
     "workspace": {"errors", "model", "files", "search", "stores"},
@@ -146,5 +146,5 @@ StateConflict StateCorrupt StateLoadFailed StateNotSerializable StateUnmergeable
 Tool Trashed UnknownMessage UnknownParent UnknownSession UnsafePath Versioned Workspace
 WorkspaceBusy WorkspaceError WorkspaceSession absorbed_summaries align_backward align_forward
 apply_overlays check_provider create_compact_function estimate_message_tokens estimate_tokens
-is_compaction_message sanitize_tool_pairs RuntimeContext MemoryFlushManager WorkspaceManager Merged merge_states OffloadResult NamespaceFactory HarnessClosed ReentrantCall TurnConflict TurnNotSaved PerCall CompactionHook ConflictPolicy current_context MemoryFlushHook Harness SessionPersistenceHook WorkspaceContextHook
+is_compaction_message sanitize_tool_pairs RuntimeContext MemoryFlushManager WorkspaceManager Merged merge_states OffloadResult NamespaceFactory HarnessClosed ReentrantCall TurnConflict TurnNotSaved PerCall CompactionHook ConflictPolicy current_context MemoryFlushHook Harness SessionPersistenceHook WorkspaceContextHook close_dangling SessionTools BoundContext
 """

@@ -54,12 +54,14 @@ from workspace_session.files.watch import AsyncEvents, Events, Watch
 from workspace_session.harness.agents import PerCall
 from workspace_session.harness.compaction import CompactionHook
 from workspace_session.harness.conflicts import ConflictPolicy
-from workspace_session.harness.context import RuntimeContext, current_context
+from workspace_session.harness.context import BoundContext, RuntimeContext, current_context
+from workspace_session.harness.dangling import close_dangling
 from workspace_session.harness.flush import MemoryFlushManager
 from workspace_session.harness.flushing import MemoryFlushHook
 from workspace_session.harness.harness import Harness
 from workspace_session.harness.manager import WorkspaceManager
 from workspace_session.harness.persistence import SessionPersistenceHook
+from workspace_session.harness.tools import SessionTools
 from workspace_session.harness.workspace_prompt import WorkspaceContextHook
 from workspace_session.model.entries import Entry, Message
 from workspace_session.model.hits import SearchHit, SearchHits
@@ -116,6 +118,7 @@ __all__ = [
     "Appended",
     "AsyncEvents",
     "BlockError",
+    "BoundContext",
     "CompactContext",
     "CompactResult",
     "Compaction",
@@ -174,6 +177,7 @@ __all__ = [
     "SessionRemoved",
     "SessionReplaced",
     "SessionStore",
+    "SessionTools",
     "SessionTree",
     "SharedPromptStore",
     "StateConflict",
@@ -204,6 +208,7 @@ __all__ = [
     "align_forward",
     "apply_overlays",
     "check_provider",
+    "close_dangling",
     "create_compact_function",
     "current_context",
     "estimate_message_tokens",

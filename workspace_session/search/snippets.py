@@ -49,9 +49,18 @@ def matches(text: str, query: Query) -> list[Match]:
 
 
 def snippet(
-    text: str, query: Query, *, width: int = WIDTH, mark: str = "**", first: bool = False
+    text: str,
+    query: Query,
+    *,
+    width: int = WIDTH,
+    mark: str = "**",
+    first: bool = False,
+    space: str = "",
 ) -> str:
-    """About `width` characters around the best (or the first) match, on one line, matches marked."""
+    """About `width` characters around the best (or the first) match, on one line, matches marked.
+
+    `space` stands between the text and what says that it was cut.
+    """
     found = matches(text, query)
     window = _around(text, *(found[0][:2] if first and found else _best(found, width)), width)
     shown: list[str] = []
@@ -60,8 +69,8 @@ def snippet(
         shown += (text[at:start], mark, text[start:end], mark)
         at = end
     shown.append(text[at : window.end])
-    before = _CUT if text[: window.start].strip() else ""
-    behind = _CUT if text[window.end :].strip() else ""
+    before = _CUT + space if text[: window.start].strip() else ""
+    behind = space + _CUT if text[window.end :].strip() else ""
     return before + " ".join("".join(shown).split()) + behind
 
 

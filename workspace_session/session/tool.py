@@ -67,6 +67,11 @@ def text_input(description: str, values: list[str] | None = None) -> dict[str, A
     return {"type": "string", **choice, "description": description}
 
 
+def number_input(description: str) -> dict[str, Any]:
+    """The schema of a whole number."""
+    return {"type": "integer", "description": description}
+
+
 def _problem(expected: Mapping[str, Any], arguments: Mapping[str, Any]) -> str | None:
     """What is wrong with the arguments; values are judged by the executor, which has better texts."""
     for name in expected["required"]:
