@@ -204,7 +204,7 @@ class TurnNotSaved(WorkspaceError):
     """An agent has answered, and what was to follow has failed; `reply` is what it said."""
 
     def __init__(self, reply: object, errors: Sequence[BaseException]) -> None:
-        super().__init__(reply, errors)
+        Exception.__init__(self, reply, errors)  # whatever else a subclass is
         self.reply, self.errors = reply, tuple(errors)
 
     def __str__(self) -> str:
