@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from logs import answers
 
 from workspace_session import LATEST, SessionError, SessionTree, Workspace
+from workspace_session.files.verify import is_purged_text
 from workspace_session.model.batches import settle
 from workspace_session.model.entries import Compaction, Entry
 from workspace_session.model.lines import decode
@@ -64,6 +65,8 @@ class CloneMachine(RuleBasedStateMachine):
                         agent.tree("s").append({"id": "last"})
                         told = {problem.what.partition(" ")[0] for problem in agent.verify("s")}
                         assert told <= {"message", "the"}, agent.verify("s")
+                        agent.rebuild()
+                        assert not any(map(is_purged_text, agent.verify("s")))
             finally:
                 shutil.rmtree(self.directory)
 
@@ -107,6 +110,10 @@ class CloneMachine(RuleBasedStateMachine):
     @rule(clone=clones, name=st.sampled_from(["one", "two", None]))
     def annotate(self, clone, name) -> None:
         self.tree(clone, True).annotate(name=name)
+
+    @rule(clone=clones, message_id=ids, warm=st.booleans())
+    def purge(self, clone, message_id, warm) -> None:
+        self.attempt(clone, warm, "purge", message_id)
 
     @rule(clone=clones, rare=st.integers(0, 3))
     def clear(self, clone, rare) -> None:

@@ -15,12 +15,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from workspace_session.errors import NotAWorkspace, WorkspaceBusy, WorkspaceError
+from workspace_session.errors import NotAWorkspace, UnknownSession, WorkspaceBusy, WorkspaceError
 from workspace_session.files import trash
 from workspace_session.files.atomic import make_directories
 from workspace_session.files.follow import Choice, Chosen
 from workspace_session.files.index import SessionIndex
 from workspace_session.files.layout import AgentPlace, Layout, root_above
+from workspace_session.files.purge import Purged, purge
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.files.state import WorkspaceSession
 from workspace_session.files.trash import Trashed
@@ -358,6 +359,19 @@ class AgentWorkspace:
     def trashed(self) -> list[Trashed]:
         """The sessions that can be restored, the one deleted last first."""
         return trash.trashed(self.place)
+
+    def purge(self, session_id: str, entry_id: str) -> Purged:
+        """Take the text of an entry away for good: from the session, its copies in the trash, indexes.
+
+        What git has committed still holds it, and so do forks, which are named.
+        """
+        tree = self.tree(session_id)
+        if not tree.exists():
+            raise UnknownSession(session_id)
+        purged = purge(self.place, tree, entry_id, durable=self._durable)
+        self.index.put(session_id)
+        self.workspace.searcher.throw_away(self.place.namespace)
+        return purged
 
     def search(
         self,

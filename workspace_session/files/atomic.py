@@ -100,11 +100,13 @@ def sync_directory(path: Path) -> None:
 # -- what crashes leave behind ---------------------------------------------------------------------
 
 
-def remove_stale_temporaries(directory: Path, older_than_seconds: float = 3600) -> None:
-    """Remove temporary files that nobody is going to finish; call it under the lock."""
+def remove_stale_temporaries(
+    directory: Path, older_than_seconds: float = 3600, *, of: Path | None = None
+) -> None:
+    """Remove temporary files, `of` one file or all, that nobody is going to finish; under the lock."""
     oldest = time.time() - older_than_seconds
     for path in directory.iterdir():
-        if is_temporary(path.name):
+        if is_temporary(path.name) and (of is None or path.name.startswith(f".{of.name}.tmp-")):
             with suppress(FileNotFoundError):  # somebody else was faster
                 found = path.lstat()
                 if stat.S_ISREG(found.st_mode) and found.st_mtime < oldest:

@@ -23,6 +23,7 @@ from workspace_session.files.layout import AgentPlace, Layout
 from workspace_session.files.listings import LOG, transcript_id
 from workspace_session.model.batches import Settled, settle
 from workspace_session.model.entries import Entry, Trim
+from workspace_session.model.purging import withheld
 
 logger = logging.getLogger("workspace_session")
 
@@ -204,7 +205,7 @@ class FollowedLog:
     def _take(self, data: bytes, mark: _Mark, found: os.stat_result) -> list[Entry]:
         with collector_paused(len(data) > _LARGE):
             lines = parse_lines(data, mark.end)
-        settled = settle(lines.entries)
+        settled = settle(withheld(lines.entries))
         end = _end_of_settled(lines, settled, mark.end)
         mark = mark._replace(inode=found.st_ino, size=found.st_size, modified=found.st_mtime_ns)
         if end > mark.end:

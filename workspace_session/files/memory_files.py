@@ -16,6 +16,7 @@ from workspace_session.files.forks import keep_over_forks
 from workspace_session.files.jsonl import parse_lines
 from workspace_session.files.session_files import Loaded, SessionFiles
 from workspace_session.model.entries import Entry
+from workspace_session.model.purging import scrubbed
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -23,6 +24,7 @@ class MemoryLog:
     """What the log of one session would hold."""
 
     data: bytearray = field(default_factory=bytearray)
+    scrubbed: int = 0  # how often text was taken out of it
     deleted: str | None = None  # the session it was of; one made anew has a log of its own
     mutex: threading.RLock = field(default_factory=threading.RLock)
 
@@ -62,6 +64,7 @@ class MemoryFiles(SessionFiles):
         self.ragged = self.log_lost = self.take_last_line = False
         self.cut: list[str] = []
         self._end = self._before = 0
+        self._scrubbed = self._shared.scrubbed
 
     @property
     def identity(self) -> object:
@@ -91,8 +94,8 @@ class MemoryFiles(SessionFiles):
         with self._shared.mutex:
             if self._shared.deleted is not None:
                 raise SessionDeleted(self._shared.deleted)
-            if len(self._shared.data) < self._end:
-                return None  # undone by another handle
+            if len(self._shared.data) < self._end or self._scrubbed != self._shared.scrubbed:
+                return None  # undone, or scrubbed, by another handle
             data = bytes(self._shared.data[self._end :])
             self._end += len(data)
         return parse_lines(data).entries
@@ -122,6 +125,18 @@ class MemoryFiles(SessionFiles):
 
     def undo_log(self) -> None:
         del self._shared.data[self._before :]
+
+    def scrub_log(self) -> bool:
+        lines = bytes(self._shared.data).split(b"\n")
+        clean = b"\n".join(scrubbed(lines))
+        if clean == self._shared.data:
+            return False
+        self._shared.data[:] = clean
+        self._shared.scrubbed += 1
+        return True
+
+    def remove_leftovers(self) -> None:
+        pass
 
     def append_tree(self, data: bytes) -> None:
         pass

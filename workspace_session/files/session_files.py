@@ -17,7 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workspace_session.files import seal
-from workspace_session.files.atomic import make_directories, write_atomic
+from workspace_session.files.atomic import (
+    make_directories,
+    remove_stale_temporaries,
+    write_atomic,
+)
 from workspace_session.files.jsonl import (
     Lines,
     append_bytes,
@@ -31,6 +35,7 @@ from workspace_session.model.batches import Settled, settle
 from workspace_session.model.canonical import compact, parse
 from workspace_session.model.entries import Entry, Trim
 from workspace_session.model.lines import NotAnEntry, decode
+from workspace_session.model.purging import scrubbed
 from workspace_session.model.union import merge_lines
 
 logger = logging.getLogger("workspace_session")
@@ -349,6 +354,22 @@ class SessionFiles:
         self._check_links(self.log_path)
         write_atomic(self.log_path, united, sync=self._durable)
         return True
+
+    def scrub_log(self) -> bool:
+        """Take out of the log the text that purges in it take away; False when there was none."""
+        found = read_bytes(self.log_path)
+        lines = found[0].split(b"\n") if found else []
+        clean = scrubbed(lines)
+        if clean is lines or clean == lines:
+            return False
+        self._check_links(self.log_path)
+        write_atomic(self.log_path, b"\n".join(clean), sync=self._durable)
+        return True
+
+    def remove_leftovers(self) -> None:
+        """Remove what a crash has left of an unfinished file: it may hold any text."""
+        for path in (self.log_path, self.tree_path):
+            remove_stale_temporaries(path.parent, 0, of=path)
 
     def restore_log(self, data: bytes) -> None:
         """Make a log that was lost anew from what the working set holds."""

@@ -38,6 +38,7 @@ from workspace_session.model.entries import (
     Leaf,
     Message,
     Other,
+    Purge,
     Update,
     Usage,
 )
@@ -53,6 +54,7 @@ from workspace_session.model.offloading import (
     view_of,
 )
 from workspace_session.model.placing import LATEST, Appended, Draft, Parent, draft, place
+from workspace_session.model.purging import blank, has_text, reaches
 from workspace_session.model.tokens import estimate_message_tokens
 from workspace_session.model.tree import NeedsLog, Shown, Tree
 
@@ -233,6 +235,38 @@ class SessionTree(TipWriter):
             return ([self._entry(Leaf, after, target_id=message_id)] if moved else []), None
 
         self._write(make)
+
+    def purge(self, entry_id: str) -> Entry:
+        """Take the text of an entry away for good, from both files; its id and its place stay.
+
+        Of a message, or one of its updates, all that was ever said in it goes. What a crash cuts
+        short, the next write to the session finishes; to purge again does so too.
+        """
+        with self._mutex, self._lock.held():
+            self._current()
+            target = self._purgeable(entry_id)
+
+            def make(_tree: Tree, after: str) -> tuple[list[Entry], None]:
+                purge = self._entry(Purge, after, target_id=target.id)
+                full = self._whole().entries
+                said = any(reaches(purge, one) and blank(one) is not one for one in full)
+                return ([purge] if said else []), None
+
+            self._write(make)
+            self.rebuild()
+            self._files.remove_leftovers()
+        return target
+
+    def _purgeable(self, entry_id: str) -> Entry:
+        known = {entry.id: entry for entry in self._whole().entries}
+        found = known.get(entry_id)
+        if isinstance(found, Update):
+            found = known.get(found.target_id)
+        if found is None:
+            raise UnknownMessage(self.id, entry_id)
+        if not has_text(found):
+            raise InvalidMessage(f"the {found.type} {entry_id!r} has no text")
+        return found
 
     # -- about messages ----------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ class SessionView:
             tree = self._read(from_log=from_log)
         self._check_identity(tree)
         self._files.sealable = not tree.peculiar
-        if tree.in_order:
+        if tree.in_order and not tree.withheld:
             self._files.remember_order()
         else:
             self._files.ragged = True

@@ -73,6 +73,7 @@ class SessionWriter(SessionView):
                 return
             self._current_for_writing()
             self._restore_lost_log()
+            self._files.scrub_log()
             tree = self._load(from_log=True)
             due = self._due(tree, tree.newest[0])
             if due or self._files.take_last_line:
@@ -146,6 +147,8 @@ class SessionWriter(SessionView):
         if self._files.ends_in_a_whole_line():
             self._files.take_last_line = True
             tree = self._load()
+        if tree.withheld and self._files.scrub_log():  # a merge has brought it back
+            tree = self._load()
         return tree
 
     def _commit(self, entries: Sequence[Entry]) -> None:
@@ -181,7 +184,7 @@ class SessionWriter(SessionView):
             found = plan(self._whole())
             self._working, self._full = Tree.of(found.kept, found.trim), None
             self._files.ragged = True
-        if self._files.ragged:
+        if self._files.ragged or self._working.withheld:
             self._files.replace_tree(rendered(self._working))
         else:
             self._files.append_tree(data)

@@ -17,14 +17,16 @@ from workspace_session.files.layout import AgentPlace, Layout
 from workspace_session.files.state import JsonSession
 from workspace_session.model.batches import settle
 from workspace_session.model.canonical import parse
-from workspace_session.model.entries import Entry, Message, Trim
+from workspace_session.model.entries import Entry, Message, Purge, Trim
 from workspace_session.model.lines import NotAnEntry, decode
+from workspace_session.model.purging import blank, reaches
 from workspace_session.model.tree import Tree
 from workspace_session.model.trim import plan
 
 _BY_HAND = "remove the line by hand; nothing reads it"
 _REBUILD = "workspace-session rebuild"
 _NEXT_WRITE = "the next write to the session"
+_STILL_HERE = "was purged and is still here"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,6 +41,11 @@ class Problem:
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}" if self.line else self.path
         return f"{where}: {self.what} ({self.mend})"
+
+
+def is_purged_text(problem: Problem) -> bool:
+    """Whether it is text that should be gone: no other problem may wait longer."""
+    return problem.what.endswith(_STILL_HERE)
 
 
 @dataclass(slots=True)
@@ -66,6 +73,8 @@ def check_session(place: AgentPlace, session_id: str) -> list[Problem]:
         mend = f"{_REBUILD} makes it anew from the working set, without what was trimmed"
         return [*problems, Problem(log.shown, 0, "the log is missing", mend)]
     settled = settle(log.entries)
+    problems += _purged(log, log)
+    problems += _purged(log, tree)
     problems += _cut_batches(log, settled.cut)
     full = Tree.of_log(settled.counted)
     problems += _headers(log, full, session_id)
@@ -111,6 +120,17 @@ def _read(place: AgentPlace, path: Path) -> _File:
         what = "the last line is torn"
         file.problems.append(Problem(shown, len(lines) + 1, what, f"{_NEXT_WRITE} closes it"))
     return file
+
+
+def _purged(log: _File, file: _File) -> Iterator[Problem]:
+    """Text that a merge without our driver, or a crash, has left where it was purged."""
+    purges = [entry for entry in log.entries if isinstance(entry, Purge)]
+    if not purges:
+        return
+    for entry in file.entries:
+        if any(reaches(purge, entry) for purge in purges) and blank(entry) is not entry:
+            what = f"the text of {entry.id!r} {_STILL_HERE}"
+            yield Problem(file.shown, file.numbers[entry.key], what, _REBUILD)
 
 
 def _cut_batches(log: _File, cut: list[str]) -> Iterator[Problem]:

@@ -1,11 +1,8 @@
-"""Merging session files: the union of their lines, each once, in the order of `(timestamp, id)`.
+"""Merging session files, as git asks a driver to: the union of their lines (`model.union`).
 
-Lines are taken as bytes: what this version does not understand is kept as it was written. The result
-depends on the two sets of lines and on nothing else, so `A merge B` is `B merge A`, byte for byte.
-What both sides grew from is not asked: a log only grows, and a line that is there was acknowledged.
-
-A working set is merged in the same way. Where that does not fit the merged log (both sides trimmed it,
-or one of them did), its reader notices and goes by the log; `settle` then makes it anew.
+What both sides grew from is not asked: a log only grows, and a line that is there was acknowledged. A
+working set is merged in the same way. Where that does not fit the merged log (both sides trimmed it, or
+one of them did), its reader notices and goes by the log; `settle` then makes it anew.
 """
 
 from __future__ import annotations

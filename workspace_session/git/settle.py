@@ -16,6 +16,7 @@ from workspace_session.files.layout import Layout, decode_name
 from workspace_session.files.listings import LOG, TREE, transcript_id
 from workspace_session.files.locks import lock_at
 from workspace_session.files.names import decode_namespace_part
+from workspace_session.files.verify import is_purged_text
 from workspace_session.git.repository import Repository
 from workspace_session.workspace import AgentWorkspace, Workspace
 
@@ -107,14 +108,17 @@ def _allow_open_files(count: int) -> None:
 
 
 def make_working_sets_fit(touched: Iterable[Touched]) -> list[Path]:
-    """Make the working sets anew that do not follow from their logs; returns the files made."""
+    """Make the working sets anew that do not follow from their logs; returns the files made.
+
+    With them goes purged text that a merge without the driver has brought back into a log.
+    """
     made: list[Path] = []
     for agent, session_id in touched:
-        path = agent.place.tree(session_id)
-        shown = agent.place.layout.shown(path)
-        if any(problem.path == shown for problem in agent.verify(session_id)):
+        log, tree = agent.place.log(session_id), agent.place.tree(session_id)
+        shown = agent.place.layout.shown(tree)
+        if any(one.path == shown or is_purged_text(one) for one in agent.verify(session_id)):
             agent.tree(session_id).rebuild()
-            made.append(path)
+            made += [tree, log] if log.exists() else [tree]
     return made
 
 

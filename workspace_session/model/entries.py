@@ -233,6 +233,14 @@ class Abort(Entry):
     batch_id: str
 
 
+@value
+class Purge(Entry):
+    """The text of an entry is gone for good; its id and its place stay."""
+
+    type: ClassVar[str] = "purge"
+    target_id: str
+
+
 class Spent(NamedTuple):
     """Sums of usage."""
 

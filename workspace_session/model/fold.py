@@ -23,11 +23,13 @@ from workspace_session.model.entries import (
     Label,
     Leaf,
     Message,
+    Purge,
     Spent,
     Trim,
     Update,
     Usage,
 )
+from workspace_session.model.purging import withheld
 
 _serials = count()
 
@@ -61,6 +63,7 @@ class Fold:
         self._restoring = False
         self.entries: list[Entry] = []
         self.in_order = True  # whether the entries came in the order they have
+        self.withheld = False  # whether text was among them that a purge takes away
         self.serial = next(_serials)  # no two trees of a process have the same
         self.upheavals = 0  # how often something else happened than an append
         self._start_over()
@@ -136,8 +139,12 @@ class Fold:
             if any(entry.key not in known for entry in late):
                 raise NeedsLog("entries older than the trimmed working set")
             return
-        together = {entry.key: entry for entry in (*self.entries, *late)}
-        in_order = [together[key] for key in sorted(together)]
+        every = self._without_purged([*self.entries, *late])
+        together = {entry.key: entry for entry in every}
+        self._fold([together[key] for key in sorted(together)])
+
+    def _fold(self, in_order: Sequence[Entry]) -> None:
+        """Make everything anew from entries that are in order."""
         trim, self.entries = self.trim, []
         self._start_over()
         if trim is not None:
@@ -146,8 +153,9 @@ class Fold:
         for entry in in_order:
             self._take(entry)
 
-    def _restore(self, kept: list[Entry], trim: Trim) -> None:
+    def _restore(self, kept: Sequence[Entry], trim: Trim) -> None:
         self.trim = trim
+        kept = self._without_purged(kept)
         here = {entry.id for entry in kept if isinstance(entry, Message)}
         for entry in kept:
             # Its range is not here: the summary itself is a node that paths step over.
@@ -326,6 +334,21 @@ class Fold:
             else:
                 self._facts[name] = entry
 
+    def _apply_purge(self, entry: Purge) -> None:
+        if self._restoring:
+            return  # seen to before
+        if self.partial:
+            raise NeedsLog(entry.target_id)
+        known = self.entries
+        entries = self._without_purged(known, entry)
+        if entries is not known:
+            self._fold(entries)
+
+    def _without_purged(self, entries: Sequence[Entry], *purges: Purge) -> Sequence[Entry]:
+        shown = withheld(entries, purges or None)
+        self.withheld |= shown is not entries
+        return shown
+
     def _apply_usage(self, entry: Usage) -> None:
         self.spent = Spent(
             self.spent.input_tokens + entry.input_tokens,
@@ -358,5 +381,6 @@ _APPLY: Mapping[type[Entry], Callable[[Fold, Any], None]] = {
     Label: Fold._apply_label,
     Info: Fold._apply_info,
     Usage: Fold._apply_usage,
+    Purge: Fold._apply_purge,
 }
-_UPHEAVALS = frozenset({Update, Delete, Clear, Compaction, Leaf})
+_UPHEAVALS = frozenset({Update, Delete, Clear, Compaction, Leaf, Purge})

@@ -31,6 +31,7 @@ from workspace_session.model.entries import (
     Leaf,
     Message,
     Other,
+    Purge,
     Said,
     Spent,
     Trim,
@@ -152,6 +153,7 @@ _FIELDS: dict[type[Entry], tuple[tuple[str, str, Reader], ...]] = {
         ("cost", "cost", _number),
     ),
     Abort: (("batch_id", "batchId", _text),),
+    Purge: (("target_id", "targetId", _text),),
     Trim: (
         ("end_id", "endId", _text),
         ("leaf", "leaf", _text_or_none),

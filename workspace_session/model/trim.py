@@ -18,6 +18,7 @@ from workspace_session.model.entries import (
     Label,
     Message,
     Other,
+    Purge,
     Said,
     Trim,
     Update,
@@ -82,7 +83,7 @@ def _is_kept(entry: Entry, tree: Tree, visible: set[str], standing: dict[str, Co
             return entry.id in standing
         case Label() | Info():
             return tree.is_current(entry)
-        case Header() | Other():
+        case Header() | Purge() | Other():
             return True
         case _:
             return False

@@ -2,6 +2,7 @@
 
 Lines are taken as bytes: what this version does not understand is kept as it was written. The result
 depends on the two sets of lines and on nothing else, so `A merge B` is `B merge A`, byte for byte.
+A text that one side has purged is purged in what comes out, whoever still had it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 from workspace_session.model.canonical import parse
 from workspace_session.model.clock import normal_time
+from workspace_session.model.purging import scrubbed
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -20,7 +22,7 @@ def merge_lines(ours: bytes, theirs: bytes) -> bytes:
     """The union of two session files."""
     keyed: list[tuple[Key, bytes]] = []
     others: list[bytes] = []
-    for line in _union(ours, theirs):
+    for line in set(scrubbed(list(_union(ours, theirs)))):
         key = _key(line)
         if key is None:
             others.append(line)

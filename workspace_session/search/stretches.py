@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from workspace_session.files.jsonl import Lines, parse_lines, read_bytes
 from workspace_session.model.batches import Settled, settle
-from workspace_session.model.entries import Abort, Entry, Trim
+from workspace_session.model.entries import Abort, Entry, Purge, Trim
+from workspace_session.model.purging import withheld
 from workspace_session.search.engine import Mark
 from workspace_session.search.sources import Source, digest
 
@@ -63,11 +64,12 @@ class Stretch:
     @classmethod
     def _of(cls, data: bytes, start: int, found: os.stat_result, before: Mark | None) -> Stretch:
         lines = parse_lines(data, start)
-        settled = settle(lines.entries)
+        entries = withheld(lines.entries)
+        settled = settle(entries)
         counted = set(map(id, settled.counted))
         items = [
             Item(entry, start + data.rfind(b"\n", 0, end - start - 1) + 1, end)
-            for entry, end in zip(lines.entries, lines.ends, strict=True)
+            for entry, end in zip(entries, lines.ends, strict=True)
             if id(entry) in counted and type(entry) is not Trim
         ]
         return cls(items, before, data, start, _end_of_settled(lines, settled, start), found)
@@ -79,7 +81,7 @@ class Stretch:
     def _goes_on(self) -> bool:
         """Whether everything here is newer than the mark, and revokes nothing before it."""
         newer = not self.items or self.items[0].entry.key > _newest(self.before)
-        revokes = any(type(item.entry) is Abort for item in self.items)
+        revokes = any(type(item.entry) in (Abort, Purge) for item in self.items)
         return newer and not revokes and self.is_in_order()
 
     # -- marks --
