@@ -25,10 +25,11 @@ LAYERS = {
     "git": {"errors", "model", "files", "workspace"},
     "export": {"errors", "model", "files"},
     "workspace": {"errors", "model", "files", "search", "stores"},
+    "doctor": {"errors", "model", "files", "git", "workspace"},
     "postgres": {"stores"},
     "adapters": {"", "errors", "bridge"},
     # what commands need besides has no name at the top: values to draw, and whole layers
-    "cli": {"", "errors", "model", "git", "adapters", "export", "postgres"},
+    "cli": {"", "errors", "model", "git", "adapters", "doctor", "export", "postgres"},
     "": {"errors", "model", "files", "search", "session", "stores", "harness", "git", "workspace"},
 }
 
@@ -133,6 +134,7 @@ def test_the_public_names_are_these():
 
 
 PUBLIC = """
+Purged Retention SessionStats Stats
 AsyncEvents EntriesAdded Events SessionRemoved SessionReplaced Watch WorkspaceEvent
 ABSENT AgentContextProvider AgentSearchProvider AgentSessionProvider AgentWorkspace AppendResult
 Appended BlockError CompactContext CompactResult Compaction ContextBlock DuplicateBlock Entry
@@ -141,6 +143,7 @@ Message MissingProvider NamespaceMismatch NoCompactionFunction NotAWorkspace Not
 ObjectSkillProvider PostgresContextProvider PostgresSearchProvider PostgresSessionProvider
 PostgresStore Problem PydanticModule RecentHistory RowStat RuleBroken SearchHit SearchHits
 SearchNotSupported Session SessionDeleted SessionError SessionEvent SessionExists SessionInUse
+SessionChanged
 SessionInfo SessionManager SessionProvider SessionStore SessionTree SharedPromptStore
 StateConflict StateCorrupt StateLoadFailed StateNotSerializable StateUnmergeable TokenCountInput
 Tool Trashed UnknownMessage UnknownParent UnknownSession UnsafePath Versioned Workspace

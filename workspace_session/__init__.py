@@ -15,6 +15,7 @@ from workspace_session.errors import (
     ReentrantCall,
     RuleBroken,
     SearchNotSupported,
+    SessionChanged,
     SessionDeleted,
     SessionError,
     SessionExists,
@@ -40,6 +41,8 @@ from workspace_session.files.follow import (
     SessionReplaced,
     WorkspaceEvent,
 )
+from workspace_session.files.purge import Purged
+from workspace_session.files.retention import Retention
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.files.state import (
     ABSENT,
@@ -48,6 +51,7 @@ from workspace_session.files.state import (
     Versioned,
     WorkspaceSession,
 )
+from workspace_session.files.stats import SessionStats, Stats
 from workspace_session.files.trash import Trashed
 from workspace_session.files.verify import Problem
 from workspace_session.files.watch import AsyncEvents, Events, Watch
@@ -155,9 +159,11 @@ __all__ = [
     "PostgresSessionProvider",
     "PostgresStore",
     "Problem",
+    "Purged",
     "PydanticModule",
     "RecentHistory",
     "ReentrantCall",
+    "Retention",
     "RowStat",
     "RuleBroken",
     "RuntimeContext",
@@ -165,6 +171,7 @@ __all__ = [
     "SearchHits",
     "SearchNotSupported",
     "Session",
+    "SessionChanged",
     "SessionDeleted",
     "SessionError",
     "SessionEvent",
@@ -176,6 +183,7 @@ __all__ = [
     "SessionProvider",
     "SessionRemoved",
     "SessionReplaced",
+    "SessionStats",
     "SessionStore",
     "SessionTools",
     "SessionTree",
@@ -185,6 +193,7 @@ __all__ = [
     "StateLoadFailed",
     "StateNotSerializable",
     "StateUnmergeable",
+    "Stats",
     "TokenCountInput",
     "Tool",
     "Trashed",

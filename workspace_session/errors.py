@@ -24,6 +24,7 @@
         ├── UnknownSession       LookupError     a session that does not exist
         ├── SessionExists                        a session that is in the way of another
         ├── SessionDeleted                       a session deleted under its handle
+        ├── SessionChanged                       a session that is not what a summary was made of
         ├── InvalidMessage       ValueError      a message that cannot be stored
         ├── InvalidCompaction    ValueError      a range that cannot be summarised
         ├── SessionInUse                         a setting that comes after first use
@@ -293,6 +294,17 @@ class SessionExists(SessionError):
 
     def __str__(self) -> str:
         return f"there already is a session {self.session_id!r}"
+
+
+class SessionChanged(SessionError):
+    """A summary was made, and what it was made of is not there any more as it was."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id)
+        self.session_id = session_id
+
+    def __str__(self) -> str:
+        return f"session {self.session_id!r} changed meanwhile; the summary was not stored"
 
 
 class SessionDeleted(SessionError):

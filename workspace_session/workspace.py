@@ -10,28 +10,41 @@ import logging
 import os
 import weakref
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from workspace_session.errors import NotAWorkspace, UnknownSession, WorkspaceBusy, WorkspaceError
+from workspace_session.errors import (
+    NotAWorkspace,
+    SessionExists,
+    UnknownSession,
+    WorkspaceBusy,
+    WorkspaceError,
+)
 from workspace_session.files import trash
 from workspace_session.files.atomic import make_directories
 from workspace_session.files.follow import Choice, Chosen
 from workspace_session.files.index import SessionIndex
 from workspace_session.files.layout import AgentPlace, Layout, root_above
+from workspace_session.files.locks import lock_at
 from workspace_session.files.purge import Purged, purge
+from workspace_session.files.retention import Retention
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.files.state import WorkspaceSession
+from workspace_session.files.stats import SessionStats, session_stats
 from workspace_session.files.trash import Trashed
 from workspace_session.files.verify import Problem, check_agent, check_agents, check_session
 from workspace_session.files.watch import AsyncEvents, Callback, Events, Watch
+from workspace_session.model.clock import fresh_id
+from workspace_session.model.entries import Compaction
 from workspace_session.model.hits import Filters, SearchHits
 from workspace_session.model.info import SessionInfo, from_member
 
 if TYPE_CHECKING:
     from workspace_session.search import EngineName, Searcher
+    from workspace_session.stores.compacting import Cut
     from workspace_session.stores.files import FileStore
 
 logger = logging.getLogger("workspace_session")
@@ -344,11 +357,66 @@ class AgentWorkspace:
         """The ids of all sessions, those with only state included, without reading any of them."""
         return sorted({*self.place.session_ids(), *self.place.state_session_ids()})
 
+    def create(self, session_id: str | None = None, **facts: Any) -> SessionTree:
+        """A new session without messages, with an id of its own if none is given."""
+        tree = self.tree(fresh_id() if session_id is None else session_id)
+        if not tree.start(**facts):
+            raise SessionExists(tree.id)
+        return tree
+
+    def fork(
+        self, session_id: str, at: str | None = None, new_id: str | None = None, **facts: Any
+    ) -> SessionTree:
+        """A new session with the path to a message, the tip if none is named."""
+        source, target = self.tree(session_id), self.tree(fresh_id() if new_id is None else new_id)
+        if source.header() is None:
+            raise UnknownSession(session_id)
+        at = source.leaf if at is None else at
+        if at is None:
+            target.start(parent_session=session_id, **facts)
+        else:
+            source.fork(at, target, **facts)
+        return target
+
+    def compact(
+        self, session_id: str, summarize: Callable[[str], str | None], **cut: Unpack[Cut]
+    ) -> Compaction | None:
+        """Have `summarize(prompt)` sum up the middle of a branch; no lock is held meanwhile.
+
+        None when there was nothing to sum up. `leaf`, `from_id` and `to_id` say which messages;
+        `keep_first`, `keep_last` and `keep_tokens` what stays of a branch.
+        """
+        from workspace_session.stores.compacting import compact_tree  # which needs this module
+
+        tree = self.tree(session_id)
+        if not tree.exists():
+            raise UnknownSession(session_id)
+        return compact_tree(tree, summarize, **cut)
+
     def delete(self, session_id: str) -> Trashed:
         """Move a session, its transcript and its state, to the trash."""
         gone = trash.delete(self.place, session_id, durable=self._durable)
         self.index.remove(session_id)
         return gone
+
+    def due(
+        self, rule: Retention, now: datetime | None = None
+    ) -> tuple[list[tuple[SessionInfo, str]], list[tuple[Trashed, str]]]:
+        """What a rule would send to the trash, and erase from there, each with the reason."""
+        now = datetime.now(UTC) if now is None else now
+        return list(rule.due(self.sessions(), now)), list(rule.erasable(self.trashed(), now))
+
+    def retire(self, info: SessionInfo) -> bool:
+        """Move a session to the trash, unless it was written to since `info` was had."""
+        with lock_at(self.place.session_lock(info.id)).held():
+            if self.tree(info.id).info().updated_at != info.updated_at:
+                return False
+            self.delete(info.id)
+        return True
+
+    def erase(self, gone: Trashed) -> None:
+        """Remove a deleted session for good."""
+        trash.erase(self.place, gone)
 
     def restore(self, session_id: str) -> Trashed:
         """Bring the session of that id that was deleted last back."""
@@ -404,6 +472,13 @@ class AgentWorkspace:
         if session_id is not None:
             return check_session(self.place, session_id)
         return check_agent(self.place)
+
+    def stats(self, session_id: str | None = None) -> list[SessionStats]:
+        """The figures of one session, or of all, the one written to last first."""
+        if session_id is not None:
+            return [session_stats(self.place, self.tree(session_id))]
+        written = [info.id for info in self.sessions() if info.updated_at is not None]
+        return [session_stats(self.place, self.tree(one)) for one in written]
 
     def rebuild(self) -> int:
         """Make working sets and index anew from the logs; returns the number of sessions.

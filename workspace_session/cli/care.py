@@ -5,14 +5,27 @@ from __future__ import annotations
 import click
 
 from workspace_session import Problem
-from workspace_session.cli.options import example, in_workspace, json_option, session_argument
-from workspace_session.cli.render import as_json_object, echo_json, echo_lines, plural, talk
+from workspace_session.cli.options import (
+    example,
+    in_workspace,
+    json_option,
+    optional_session_argument,
+    session_argument,
+)
+from workspace_session.cli.render import (
+    as_json_object,
+    echo_json,
+    echo_lines,
+    plural,
+    problem_place,
+    talk,
+)
 from workspace_session.cli.scope import Scope
 from workspace_session.cli.screen import Screen
 
 
 @click.command(epilog=example("workspace-session verify"))
-@click.argument("session", metavar="[SESSION]", required=False)
+@optional_session_argument
 @json_option("a list of problems, empty when all is well")
 @in_workspace
 def verify(scope: Scope, session: str | None, as_json: bool) -> None:
@@ -27,7 +40,7 @@ def verify(scope: Scope, session: str | None, as_json: bool) -> None:
     elif not problems:
         click.echo(f"all is well: {seen}")
     else:
-        rows = [[_place(problem), problem.what, problem.mend] for problem in problems]
+        rows = [[problem_place(problem), problem.what, problem.mend] for problem in problems]
         headings = ["where", "what is wrong", "what mends it"]
         echo_lines(Screen().table(headings, rows, fixed=("where",), wrap=True))
     if problems:
@@ -46,10 +59,6 @@ def _look(scope: Scope, session: str | None) -> tuple[list[Problem], str]:
     if scope.is_whole:
         return scope.workspace.verify(), seen
     return [problem for agent in agents for problem in agent.verify()], seen
-
-
-def _place(problem: Problem) -> str:
-    return f"{problem.path}:{problem.line}" if problem.line else problem.path
 
 
 @click.command(epilog=example("workspace-session rebuild"))

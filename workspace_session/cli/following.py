@@ -12,7 +12,13 @@ import click
 
 from workspace_session import EntriesAdded, SessionRemoved, WorkspaceEvent
 from workspace_session.cli.drawing import log_line
-from workspace_session.cli.options import example, in_workspace, json_option, last_option
+from workspace_session.cli.options import (
+    example,
+    in_workspace,
+    json_option,
+    last_option,
+    optional_session_argument,
+)
 from workspace_session.cli.render import echo_json_text, echo_lines, inert, talk
 from workspace_session.cli.scope import Scope
 from workspace_session.cli.screen import Screen
@@ -21,7 +27,7 @@ _LAST = 10  # entries that a session which was asked for begins with
 
 
 @click.command(epilog=example("workspace-session tail --agent researcher --last 5"))
-@click.argument("session", metavar="[SESSION]", required=False)
+@optional_session_argument
 @last_option("entries of what is there already, in each session")
 @click.option("--polling", is_flag=True, help="For network file systems: look, do not listen.")
 @json_option("one event a line")

@@ -15,13 +15,20 @@ import click
 
 from workspace_session import WorkspaceError, __version__
 from workspace_session.cli import (
+    branching,
     care,
+    cleaning,
+    completing,
+    contexts,
     databases,
     demo,
+    doctoring,
     exporting,
     following,
     git,
     importing,
+    measuring,
+    naming,
     reading,
     searching,
     writing,
@@ -38,6 +45,14 @@ class Commands(click.Group):
     def list_commands(self, _context: click.Context) -> list[str]:
         """The names in the order of a first acquaintance, not of the alphabet."""
         return list(self.commands)
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands of a help text, a section each for what belongs together."""
+        width = formatter.width - 4 - max(map(len, self.commands))
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                names = [(str(one.name), one.get_short_help_str(width)) for one in commands]
+                formatter.write_dl(names)
 
     def main(
         self,
@@ -101,33 +116,51 @@ def _sentence(error: OSError) -> str:
 def main(context: click.Context) -> None:
     """Conversations of AI agents on plain files.
 
-    A SESSION is named by its id, by the beginning of one, or by @latest. Results go to standard
-    output, remarks and errors to standard error.
+    A SESSION is named by its id, by the beginning of one, or by @latest; a MESSAGE by its id, the
+    beginning or the end of one, or by @latest for the tip. Before an id that starts with a dash goes
+    `--`. Results go to standard output, remarks and errors to standard error.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-for command in (
-    writing.init,
-    reading.list_sessions,
-    reading.show,
-    reading.draw_tree,
-    writing.append,
-    reading.log,
-    searching.search,
-    following.tail,
-    care.verify,
-    care.rebuild,
-    searching.reindex,
-    care.delete,
-    care.restore,
-    exporting.export_group,
-    importing.import_group,
-    git.git,
-    databases.postgres_schema,
-    databases.push,
-    databases.pull,
-    demo.demo,
-):
-    main.add_command(command)
+# In the order of a first acquaintance, not of the alphabet.
+_SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Write": (writing.init, branching.new, writing.append),
+    "Look": (
+        reading.list_sessions,
+        reading.show,
+        reading.draw_tree,
+        reading.log,
+        searching.search,
+        following.tail,
+        measuring.stats,
+    ),
+    "Branches": (branching.heads, branching.branch, branching.switch, branching.fork),
+    "What the model sees": (contexts.context, contexts.history, contexts.compact, contexts.trim),
+    "Names": (naming.rename, naming.label, naming.tag),
+    "Care": (
+        care.verify,
+        doctoring.doctor,
+        care.rebuild,
+        searching.reindex,
+        care.delete,
+        care.restore,
+        cleaning.gc,
+        cleaning.purge,
+    ),
+    "Elsewhere": (
+        exporting.export_group,
+        importing.import_group,
+        git.git,
+        databases.push,
+        databases.pull,
+        databases.postgres_schema,
+        completing.completion,
+        demo.demo,
+    ),
+}
+
+for commands in _SECTIONS.values():
+    for command in commands:
+        main.add_command(command)

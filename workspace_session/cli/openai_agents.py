@@ -27,7 +27,7 @@ def import_openai_agents(scope: Scope, database: Path, table: str | None, as_jso
     branches, labelled with their names. The sessions become sessions of the agent `default` if no
     other is named. Doing it again adds only what is new.
     """
-    imported = import_database(scope.agent_for_writing(), database, table=table)
+    imported = import_database(scope.agent_for_new(), database, table=table)
     for one in imported:
         if one.unreadable:
             talk(

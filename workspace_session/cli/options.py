@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from workspace_session import Workspace
-from workspace_session.cli.scope import Scope
+from workspace_session.cli.scope import LATEST_NAME, Scope
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,7 +64,32 @@ def last_option(what: str) -> Callable[[F], F]:
     )
 
 
-session_argument = click.argument("session", metavar="SESSION")
+def session_ids(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The sessions that may be meant, for a shell that completes what is typed."""
+    root = given_root() or Workspace.above(Path.cwd())
+    if root is None:
+        return []
+    with Workspace(root, create=False) as workspace:
+        ids = {one for agent in workspace.agents() for one in agent.session_ids()}
+    return sorted(one for one in (*ids, LATEST_NAME) if one.startswith(incomplete))
+
+
+session_argument = click.argument("session", metavar="SESSION", shell_complete=session_ids)
+
+
+optional_session_argument = click.argument(
+    "session", metavar="[SESSION]", required=False, shell_complete=session_ids
+)
+
+
+def message_argument(metavar: str, *, required: bool = True) -> Callable[[F], F]:
+    """A message: its id, the beginning or the end of one, or `@latest` for the tip."""
+    return click.argument("message", metavar=metavar, required=required)
+
+
+leaf_option = click.option(
+    "--leaf", metavar="MESSAGE", help="The branch that ends in this message."
+)
 
 
 def in_workspace(command: Callable[..., None]) -> Callable[..., None]:

@@ -24,7 +24,7 @@ from workspace_session.cli.render import (
     moment,
     talk,
 )
-from workspace_session.cli.scope import Scope, message_id
+from workspace_session.cli.scope import Scope, message_id, owner
 from workspace_session.cli.screen import Screen
 
 
@@ -55,7 +55,7 @@ def _present(scope: Scope) -> _Listed:
     rows = [
         [
             info.id,
-            _owner(info.agent_id, info.user_id),
+            owner(info.agent_id, info.user_id),
             f"{info.message_count:>8,}",
             moment(info.updated_at),
             _about(info),
@@ -69,7 +69,7 @@ def _present(scope: Scope) -> _Listed:
 def _deleted(scope: Scope) -> _Listed:
     trashed = scope.trashed()
     rows = [
-        [gone.session_id, _owner(agent.id, agent.user), moment(gone.deleted_at)]
+        [gone.session_id, owner(agent.id, agent.user), moment(gone.deleted_at)]
         for agent, gone in trashed
     ]
     objects = [
@@ -77,10 +77,6 @@ def _deleted(scope: Scope) -> _Listed:
         for agent, gone in trashed
     ]
     return _Listed(["session", "agent", "deleted (UTC)"], rows, objects)
-
-
-def _owner(agent_id: str, user_id: str | None) -> str:
-    return agent_id if user_id is None else f"{agent_id} of {user_id}"
 
 
 def _about(info: SessionInfo) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.cells import cell_len, set_cell_size
 
+from workspace_session import Problem
 from workspace_session.model.messages import describe, one_line, role
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ def moment(timestamp: str | None) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 message`, `2 messages`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def problem_place(problem: Problem) -> str:
+    """Where a problem is, as editors and `grep -n` write it."""
+    return f"{problem.path}:{problem.line}" if problem.line else problem.path
 
 
 def width_of(text: str) -> int:

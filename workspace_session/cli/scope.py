@@ -15,6 +15,7 @@ from workspace_session import (
     AgentWorkspace,
     Message,
     SessionInfo,
+    SessionStats,
     SessionTree,
     Trashed,
     UnknownSession,
@@ -26,6 +27,11 @@ LATEST_NAME = "@latest"
 DEFAULT_AGENT = "default"
 
 _NAMED_AT_MOST = 5
+
+
+def owner(agent_id: str, user_id: str | None) -> str:
+    """Whose a session is, in a table."""
+    return agent_id if user_id is None else f"{agent_id} of {user_id}"
 
 
 class Found(NamedTuple):
@@ -76,12 +82,23 @@ class Scope:
         found = [info for agent in self.agents() for info in agent.sessions()]
         return sorted(found, key=lambda info: info.updated_at or "", reverse=True)
 
+    def stats(self, session: str | None) -> list[SessionStats]:
+        """The figures of one session, or of all."""
+        if session is not None:
+            found = self.find(session)
+            return found.agent.stats(found.session_id)
+        return [one for agent in self.agents() for one in agent.stats()]
+
+    def agents_and_trash(self) -> list[AgentWorkspace]:
+        """The agents there are, or the one that is named: all it had may be in the trash."""
+        found = self._matching()
+        if not found and self._agent is not None:
+            found = [self.workspace.agent(self._agent, self._user)]
+        return found
+
     def trashed(self) -> list[tuple[AgentWorkspace, Trashed]]:
         """All deleted sessions, the one deleted last first."""
-        agents = self._matching()
-        if not agents and self._agent is not None:  # all it had may be in the trash
-            agents = [self.workspace.agent(self._agent, self._user)]
-        found = [(agent, gone) for agent in agents for gone in agent.trashed()]
+        found = [(agent, gone) for agent in self.agents_and_trash() for gone in agent.trashed()]
         return sorted(found, key=lambda pair: pair[1].deleted_at, reverse=True)
 
     def _matching(self) -> list[AgentWorkspace]:
@@ -121,6 +138,11 @@ class Scope:
         agent, session_id = self.find(name)
         return agent.tree(session_id)
 
+    def agent_for_new(self) -> AgentWorkspace:
+        """Whose a session is that is made now: the agent named, else `default`."""
+        agent_id = DEFAULT_AGENT if self._agent is None else self._agent
+        return self.workspace.agent(agent_id, self._user)
+
     def tree_for_writing(self, name: str) -> SessionTree:
         """The session of this very id, or `@latest`; if there is none, writing makes it.
 
@@ -131,12 +153,7 @@ class Scope:
         there = [Found(agent, name) for agent in self._matching() if agent.tree(name).exists()]
         if there:
             return _the_one(name, there).agent.tree(name)
-        return self.agent_for_writing().tree(name)
-
-    def agent_for_writing(self) -> AgentWorkspace:
-        """The agent that the command line names, or `default`; writing makes it."""
-        agent_id = DEFAULT_AGENT if self._agent is None else self._agent
-        return self.workspace.agent(agent_id, self._user)
+        return self.agent_for_new().tree(name)
 
     def _latest(self) -> Found:
         newest = [(infos[0], agent) for agent in self.agents() if (infos := agent.sessions())]
@@ -147,8 +164,26 @@ class Scope:
 
 
 def message_id(tree: SessionTree, name: str) -> str:
-    """The message that a name means: an id, or the beginning or the end of one."""
-    ids = {entry.id: None for entry in tree.log() if isinstance(entry, Message)}
+    """The message that a name means: `@latest`, the tip; an id; or the beginning or the end of one."""
+    if name == LATEST_NAME:
+        tip = tree.leaf
+        if tip is None:
+            raise click.ClickException(f"session {tree.id!r} has no messages")
+        return tip
+    return _entry_id([entry.id for entry in tree.log() if isinstance(entry, Message)], name)
+
+
+def entry_id(tree: SessionTree, name: str) -> str:
+    """The same of any entry: a summary, a label, …"""
+    return message_id(tree, name) if name == LATEST_NAME else _entry_id(_ids(tree), name)
+
+
+def _ids(tree: SessionTree) -> list[str]:
+    return [entry.id for entry in tree.log()]
+
+
+def _entry_id(known: Iterable[str], name: str) -> str:
+    ids = dict.fromkeys(known)
     near = [one for one in ids if one.startswith(name) or one.endswith(name)]
     if name in ids or not near:
         return name  # whether it is there, the library says

@@ -81,6 +81,10 @@ class MemoryFiles(SessionFiles):
     def tree_size(self) -> int:
         return 0
 
+    @property
+    def is_torn(self) -> bool:
+        return False
+
     # -- reading -----------------------------------------------------------------------------------
 
     def load(self, *, from_log: bool = False) -> Loaded:  # noqa: ARG002 (there is only the log)

@@ -104,6 +104,11 @@ class SessionFiles:
         """The size of the working set as it was last seen."""
         return self._tree.size if self._tree else 0
 
+    @property
+    def is_torn(self) -> bool:
+        """Whether the log lacks its last newline, as far as it was read."""
+        return self._log is not None and self._log.torn
+
     # -- reading all -------------------------------------------------------------------------------
 
     def load(self, *, from_log: bool = False) -> Loaded:

@@ -236,6 +236,18 @@ class SessionTree(TipWriter):
 
         self._write(make)
 
+    def switch(self, message_id: str) -> str:
+        """Make the newest end of the branches through a message the tip; returns which that is."""
+
+        def make(tree: Tree, after: str) -> tuple[list[Entry], str]:
+            if tree.partial:
+                raise NeedsLog(message_id)
+            leaf = tree.newest_below(self._known(tree, message_id).id)
+            moved = tree.tip != leaf
+            return ([self._entry(Leaf, after, target_id=leaf)] if moved else []), leaf
+
+        return self._write(make)
+
     def purge(self, entry_id: str) -> Entry:
         """Take the text of an entry away for good, from both files; its id and its place stay.
 
@@ -344,6 +356,19 @@ class SessionTree(TipWriter):
             known = tree.facts()
             new = {name: value for name, value in wanted.items() if known.get(name) != value}
             return ([self._entry(Info, after, facts=new)] if new else []), bool(new)
+
+        return self._write(make)
+
+    def tag(self, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> list[str]:
+        """Give the session tags and take others away; returns those it has then."""
+        added, removed = checked_facts({"tags": [*add]})["tags"], set(remove)
+
+        def make(tree: Tree, after: str) -> tuple[list[Entry], list[str]]:
+            known = tree.facts().get("tags")
+            before = known if isinstance(known, list) else []
+            tags = sorted({*before, *added} - removed)
+            entry = self._entry(Info, after, facts={"tags": tags or None})
+            return ([] if tags == before else [entry]), tags
 
         return self._write(make)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar, Unpack
 
 from workspace_session.errors import (
@@ -20,7 +21,15 @@ from workspace_session.errors import (
 from workspace_session.files.forks import keep_over_forks
 from workspace_session.files.jsonl import MANY, collector_paused
 from workspace_session.files.session_files import SessionFiles
-from workspace_session.model.entries import Compaction, Entry, Header, Message, Spent, contents
+from workspace_session.model.entries import (
+    Compaction,
+    Entry,
+    Header,
+    Message,
+    Spent,
+    Update,
+    contents,
+)
 from workspace_session.model.hits import Filters, SearchHits
 from workspace_session.model.info import SessionInfo, from_member, member
 from workspace_session.model.tail import last_messages
@@ -206,6 +215,11 @@ class SessionView:
         with self._mutex:
             return self._ask(Tree.leaves)
 
+    def heads(self) -> list[str]:
+        """Where a reader may stand: the leaves, and the tip if it is none of them."""
+        with self._mutex:
+            return self._ask(Tree.heads)
+
     def get(self, message_id: str) -> Message:
         """A message, also one that a summary hides; `UnknownMessage` if there is none."""
         with self._mutex:
@@ -249,6 +263,17 @@ class SessionView:
             if self._working is None and (end := self._end(count)) is not None:
                 return list(end)
             return self._ask(lambda tree: tree.tail(tree.tip, count))
+
+    def versions(self, message_id: str) -> list[Message]:
+        """All that a message has ever said, the first first."""
+        with self._mutex:
+            self._current()
+            tree = self._whole()
+            node = replace(self._known(tree, message_id), revision=None)
+            later = (one for one in tree.entries if one.key > node.key)
+            updates = (one for one in later if isinstance(one, Update))
+            mine = [one for one in updates if one.target_id == message_id]
+            return [node, *(replace(node, revision=update) for update in mine)]
 
     def path_length(self, leaf: str | None = None) -> int:
         """The number of messages of `path()`."""
@@ -338,6 +363,11 @@ class SessionView:
         """The session's member of `sessions.json`."""
         with self._mutex:
             return member(self._current(), self._files.log_size)
+
+    @property
+    def working_set_bytes(self) -> int:
+        """The size of what the model sees, as it was last seen."""
+        return self._files.tree_size
 
     # -- helping -----------------------------------------------------------------------------------
 

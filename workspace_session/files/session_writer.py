@@ -66,7 +66,8 @@ class SessionWriter(SessionView):
     def rebuild(self) -> None:
         """Make the working set anew from the log, and a log that was lost from the working set.
 
-        The whole log is read, so that also batches are set aside that a merge has brought in unfinished.
+        The whole log is read, so that also batches are set aside that a merge has brought in unfinished,
+        a torn line is closed, and text is taken out that was purged.
         """
         with self._mutex, self._lock.held():
             if not self.exists():
@@ -76,7 +77,7 @@ class SessionWriter(SessionView):
             self._files.scrub_log()
             tree = self._load(from_log=True)
             due = self._due(tree, tree.newest[0])
-            if due or self._files.take_last_line:
+            if due or self._files.take_last_line or self._files.is_torn:
                 self._commit(due)
             else:
                 self._files.replace_tree(rendered(tree))

@@ -1,4 +1,4 @@
-"""Deleting a session moves it, and restoring moves it back; nothing is erased here.
+"""Deleting a session moves it, and restoring moves it back; only `erase` takes away for good.
 
 Each deletion has a directory of its own below `.workspace/trash/`, in which files keep their path below
 the root. The working set goes first and the log second: a crash in between leaves the session whole.
@@ -6,8 +6,11 @@ the root. The working set goes first and the log second: a crash in between leav
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
 
 from workspace_session.errors import SessionExists, UnknownSession
 from workspace_session.files.atomic import make_directories, sync_directory
@@ -22,6 +25,11 @@ class Trashed:
     session_id: str
     directory: Path
     deleted_at: str
+
+    @property
+    def moment(self) -> datetime:
+        """When it was deleted."""
+        return datetime.strptime(self.deleted_at, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
 
 
 def delete(place: AgentPlace, session_id: str, *, durable: bool) -> Trashed:
@@ -72,6 +80,13 @@ def restore(place: AgentPlace, session_id: str, *, durable: bool) -> Trashed:
             if source.exists():
                 _move(source, path, durable=durable)
     return newest
+
+
+def erase(place: AgentPlace, gone: Trashed) -> None:
+    """Remove a deleted session for good."""
+    session_lock = lock_at(place.session_lock(gone.session_id))
+    with session_lock.held(), suppress(FileNotFoundError):  # nobody restores it meanwhile
+        rmtree(gone.directory)
 
 
 def _when(directory: Path) -> tuple[str, int]:

@@ -52,6 +52,11 @@ def stamps(count: int, after: str) -> list[Stamp]:
     return result
 
 
+def fresh_id() -> str:
+    """An id that nothing else has."""
+    return stamps(1, "")[0][1]
+
+
 def micros_of(timestamp: str) -> int:
     """Microseconds since 1970 of a time in the fixed form."""
     return (datetime.fromisoformat(timestamp) - _EPOCH) // _MICROSECOND

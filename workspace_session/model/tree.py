@@ -127,6 +127,16 @@ class Tree(Fold):
         leaves = self.leaves()
         return leaves if self.tip is None or self.tip in leaves else [*leaves, self.tip]
 
+    def newest_below(self, message_id: str) -> str:
+        """The newest leaf that a message leads to: itself, if nothing hangs from it."""
+        children, pending, leaves = self._child_index(), [message_id], []
+        while pending:
+            at = pending.pop()
+            below = children.get(at, [])
+            pending += below
+            leaves += [] if below else [at]
+        return max(leaves, key=self._order)
+
     def walk(self, leaf: str | None) -> list[Shown]:
         """The items from the root to a message; a trimmed range is one item, its summary.
 

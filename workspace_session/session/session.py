@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from workspace_session.errors import NotSupported, SearchNotSupported, UnknownMessage
 from workspace_session.model.canonical import compact_sorted
+from workspace_session.model.clock import fresh_id
 from workspace_session.model.placing import LATEST, Parent
 from workspace_session.session import arguments
 from workspace_session.session.builder import logger
@@ -22,7 +23,6 @@ from workspace_session.session.shapes import (
     as_messages,
     as_read,
     checked,
-    fresh_id,
     overlaid,
     stored_size,
 )

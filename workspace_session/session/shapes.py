@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from workspace_session.errors import InvalidCompaction, InvalidMessage, StateNotSerializable
 from workspace_session.model.canonical import compact, parse
-from workspace_session.model.clock import as_time, stamps
+from workspace_session.model.clock import as_time
 from workspace_session.model.overlays import cover
 from workspace_session.session.values import (
     SUMMARY_PREFIX,
@@ -49,11 +49,6 @@ def _with_time_as_text(message: SessionMessage) -> SessionMessage:
     if not isinstance(created, datetime):
         return message
     return {**message, "createdAt": as_time(created)}
-
-
-def fresh_id() -> str:
-    """An id for a message that has none."""
-    return stamps(1, "")[0][1]
 
 
 def is_readable(message: object) -> TypeGuard[SessionMessage]:

@@ -60,14 +60,15 @@ def create_compact_function(
         real = [one for one in messages[start:end] if not is_compaction_message(one)]
         if not real:
             return None
-        return await _summarised(messages, real, summarize)
+        return await summarised(messages, real, summarize)
 
     return compact
 
 
-async def _summarised(
+async def summarised(
     messages: Messages, real: Messages, summarize: Callable[[str], Any]
 ) -> CompactResult | None:
+    """What `summarize` makes of some of the messages; None when that is nothing."""
     first, last = real[0]["id"], real[-1]["id"]
     budget = max(_SMALLEST_BUDGET, estimate_message_tokens(real) // 5)
     prompt = summary_prompt(real, absorbed_summaries(messages, first, last), budget)

@@ -131,11 +131,7 @@ class FileStore:
         return await in_thread(self._fork, session_id, at_message_id, new_id, facts)
 
     def _fork(self, session_id: str, at: str, new_id: str, facts: dict[str, Any]) -> SessionInfo:
-        source, target = self.agent.tree(session_id), self.agent.tree(new_id)
-        if source.header() is None:
-            raise UnknownSession(session_id)
-        source.fork(at, target, **facts)
-        return target.info()
+        return self.agent.fork(session_id, at, new_id, **facts).info()
 
     # -- search ------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from workspace_session.errors import InvalidMessage
 from workspace_session.model.canonical import parse
-from workspace_session.model.clock import just_after, just_before
+from workspace_session.model.clock import fresh_id, just_after, just_before
 from workspace_session.model.entries import (
     Clear,
     Compaction,
@@ -30,7 +30,6 @@ from workspace_session.model.entries import (
 from workspace_session.model.lines import FORMAT_VERSION, compose, compose_message, message_json
 from workspace_session.model.tokens import estimate_message_tokens
 from workspace_session.model.tree import Tree
-from workspace_session.session.shapes import fresh_id
 from workspace_session.stores.postgres.rows import LabelRow, MessageRow, OverlayRow, Rows
 
 

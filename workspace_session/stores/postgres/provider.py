@@ -12,11 +12,12 @@ from typing import Any
 
 from workspace_session.errors import InvalidCompaction, UnknownMessage, UnknownParent
 from workspace_session.model.canonical import compact_sorted, parse
+from workspace_session.model.clock import fresh_id
 from workspace_session.model.facts import plain_text
 from workspace_session.model.fold import nearest_left
 from workspace_session.model.lines import message_json
 from workspace_session.model.placing import LATEST, Parent, draft
-from workspace_session.session.shapes import check_stretch, fresh_id, still_shows
+from workspace_session.session.shapes import check_stretch, still_shows
 from workspace_session.session.values import AppendResult, Compaction, SessionMessage
 from workspace_session.stores.postgres.database import Database, Statements, time_text
 from workspace_session.stores.postgres.flight import flying

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from workspace_session.model.canonical import parse
+from workspace_session.model.clock import fresh_id
 from workspace_session.model.entries import Compaction, Message, Spent, message_of
 from workspace_session.model.lines import message_json
 from workspace_session.model.tree import Tree
-from workspace_session.session.shapes import fresh_id
 from workspace_session.stores.postgres.database import Statements, time_text
 from workspace_session.stores.postgres.paths import Paths
 from workspace_session.stores.postgres.provider import FORGET_TIP, SET_TIP, UPDATE, UPHEAVAL

@@ -7,9 +7,9 @@ from typing import Any
 
 from workspace_session.errors import SessionExists, UnknownMessage, UnknownSession
 from workspace_session.model.canonical import compact
+from workspace_session.model.clock import fresh_id
 from workspace_session.model.facts import checked_facts, checked_usage, plain_text
 from workspace_session.model.info import SessionInfo
-from workspace_session.session.shapes import fresh_id
 from workspace_session.stores.postgres.context import PostgresContextProvider
 from workspace_session.stores.postgres.database import Database, Statements
 from workspace_session.stores.postgres.paths import Paths
