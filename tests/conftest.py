@@ -66,3 +66,12 @@ def check_clean(workspace):
             assert reopened.verify() == []
 
     return check
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """An empty workspace, which is also the current directory."""
+    monkeypatch.delenv("WORKSPACE_SESSION_ROOT", raising=False)
+    Workspace(tmp_path / "ws").close()
+    monkeypatch.chdir(tmp_path / "ws")
+    return tmp_path / "ws"

@@ -10,13 +10,13 @@ import math
 import re
 
 import pytest
-from click.testing import CliRunner
+from command_line import out, run, said, tree_of
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from terminal import Terminal
 
-from workspace_session import SessionTree, Workspace
+from workspace_session import Workspace
 from workspace_session.cli import main
 from workspace_session.cli.render import fit, inert
 from workspace_session.cli.screen import Screen
@@ -24,38 +24,6 @@ from workspace_session.model.outline import outline, rows
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07 [red]not red[/red] \x9b31m \u202eback\u202c \u2028 \x00 日本語"
 ACTIVE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-
-
-@pytest.fixture
-def root(tmp_path, monkeypatch):
-    """An empty workspace, which is also the current directory."""
-    monkeypatch.delenv("WORKSPACE_SESSION_ROOT", raising=False)
-    Workspace(tmp_path / "ws").close()
-    monkeypatch.chdir(tmp_path / "ws")
-    return tmp_path / "ws"
-
-
-def run(*args, given=None):
-    """A command line: exit code, standard output, standard error."""
-    result = CliRunner().invoke(main, args, input=given)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
-
-
-def out(*args, given=None):
-    """The standard output of a command line that succeeds."""
-    code, printed, talk = run(*args, given=given)
-    assert code == 0, talk
-    return printed
-
-
-def said(text, role="user", **more):
-    return {"role": role, "parts": [{"type": "text", "text": text}], **more}
-
-
-def tree_of(root, session="s", agent="default", user=None) -> SessionTree:
-    return Workspace(root, durability="os").agent(agent, user).tree(session)
 
 
 # -- the workspace ---------------------------------------------------------------------------------
@@ -179,19 +147,8 @@ def test_without_a_command_there_is_help():
 def test_every_help_ends_in_an_example(name):
     printed = out("--help") if name is None else out(name, "--help")
 
-    *_, title, line = printed.rstrip().split("\n")
-    assert title.strip() == "Example:"
-    assert "workspace-session" in line
-
-
-def test_the_examples_run(tmp_path):
-    terminal = Terminal(tmp_path)
-    order = ["append", "list", "show", "tree", "log", "verify", "rebuild", "delete", "restore"]
-    lines = [main.commands[name].epilog.split("\n")[-1].strip() for name in order]
-
-    code, _printed, talk = terminal.run(" && ".join(["workspace-session init", *lines]))
-
-    assert code == 0, talk
+    *_, lines = printed.rstrip().split("Example:\n")
+    assert all("workspace-session" in line for line in lines.split("\n"))
 
 
 # -- naming sessions -------------------------------------------------------------------------------

@@ -57,16 +57,16 @@ def fork(scope: Scope, session: str, new_id: str | None, at: str | None, name: s
 @click.command(epilog=example("workspace-session branch @latest @latest"))
 @session_argument
 @message_argument("[MESSAGE]", required=False)
-@click.option("--root", "at_root", is_flag=True, help="Before the first message.")
+@click.option("--at-start", is_flag=True, help="Before the first message.")
 @in_workspace
-def branch(scope: Scope, session: str, message: str | None, at_root: bool) -> None:
+def branch(scope: Scope, session: str, message: str | None, at_start: bool) -> None:
     """Move the tip to a message: what is appended next answers it.
 
     If others have answered it already, that makes a new branch; nothing is lost. The id of the tip is
     printed.
     """
-    if at_root == (message is not None):
-        raise click.UsageError("name a MESSAGE, or --root")
+    if at_start == (message is not None):
+        raise click.UsageError("name a MESSAGE, or --at-start")
     tree = scope.tree(session)
     tree.set_leaf(None if message is None else message_id(tree, message))
     click.echo(inert(tree.leaf or ""), nl=tree.leaf is not None)

@@ -78,6 +78,9 @@ def gc(
         talk("nothing is due")
     elif not yes:
         talk(f"nothing was done yet: --yes does it to {plural(len(gone), 'session')}")
+    else:
+        moved = sum(one["done"] == "trash" for one in gone)
+        talk(f"moved {moved:,} to the trash, erased {len(gone) - moved:,}")
 
 
 def _collect(agent: AgentWorkspace, rule: Retention, yes: bool) -> list[dict[str, str]]:
@@ -89,14 +92,14 @@ def _collect(agent: AgentWorkspace, rule: Retention, yes: bool) -> list[dict[str
     if yes:
         for gone, _why in erasable:
             agent.erase(gone)
-        for info, _why in due:
+        for info, why in due:
             if not agent.retire(info):
                 talk(f"session {info.id} was just written to; it stays")
-                kinds.remove(("trash", info.id, _why))
+                kinds.remove(("trash", info.id, why))
     return [{"done": do, "session": name, "agent": own, "why": why} for do, name, why in kinds]
 
 
-@click.command(epilog=example("workspace-session purge trip 404f2a9d --yes"))
+@click.command(epilog=example("workspace-session purge @latest @latest --yes"))
 @session_argument
 @click.argument("entry", metavar="ENTRY")
 @click.option("--yes", is_flag=True, help="Do not ask.")

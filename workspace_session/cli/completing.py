@@ -10,19 +10,14 @@ from workspace_session.cli.options import example
 _VARIABLE = "_WORKSPACE_SESSION_COMPLETE"
 
 
-@click.command(
-    epilog=example(
-        'eval "$(workspace-session completion bash)"',
-        "workspace-session completion fish > ~/.config/fish/completions/workspace-session.fish",
-    )
-)
+@click.command(epilog=example('eval "$(workspace-session completion bash)"'))
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print what makes a shell complete commands, options and sessions.
 
-    For bash and zsh, put the line with `eval` into ~/.bashrc or ~/.zshrc, with the name of your shell.
-    For fish, write the output to a file, as below.
+    For bash and zsh, put the line below into ~/.bashrc or ~/.zshrc, with the name of your shell. For
+    fish, write the output to ~/.config/fish/completions/workspace-session.fish.
     """
     kind = get_completion_class(shell)
     assert kind is not None  # click knows all three

@@ -77,10 +77,7 @@ def context(scope: Scope, session: str, leaf: str | None, as_json: bool) -> None
 
 
 @click.command(
-    epilog=example(
-        "workspace-session compact @latest --command 'head -c 500' --keep-tokens 0",
-        "workspace-session compact @latest --command 'llm -m small' --keep-last 10",
-    )
+    epilog=example("workspace-session compact @latest --to @latest --command 'head -c 2000'")
 )
 @session_argument
 @click.option("--summary", metavar="TEXT", help="The summary.")
@@ -88,9 +85,27 @@ def context(scope: Scope, session: str, leaf: str | None, as_json: bool) -> None
 @click.option("--from", "first", metavar="MESSAGE", help="From this message on.")
 @click.option("--to", "final", metavar="MESSAGE", help="Up to this message.")
 @leaf_option
-@click.option("--keep-first", type=click.IntRange(min=0), default=3, metavar="N")
-@click.option("--keep-last", type=click.IntRange(min=0), default=2, metavar="N")
-@click.option("--keep-tokens", type=click.IntRange(min=0), default=20_000, metavar="N")
+@click.option(
+    "--keep-first",
+    type=click.IntRange(min=0),
+    default=3,
+    metavar="N",
+    help="The first N messages stay. Default: 3.",
+)
+@click.option(
+    "--keep-last",
+    type=click.IntRange(min=0),
+    default=2,
+    metavar="N",
+    help="The last N messages stay. Default: 2.",
+)
+@click.option(
+    "--keep-tokens",
+    type=click.IntRange(min=0),
+    default=20_000,
+    metavar="N",
+    help="And more of the last, within N tokens. Default: 20,000.",
+)
 @json_option("the summary and its range as an object")
 @in_workspace
 def compact(
@@ -103,9 +118,8 @@ def compact(
 ) -> None:
     """Put a summary in the place of the middle of a conversation.
 
-    It is what the model sees from then on; every message stays in the log. The first messages stay as
-    they are (--keep-first, 3), and so do the last (--keep-last, 2, and as many as are within
-    --keep-tokens, 20,000). --from and --to name a range instead.
+    It is what the model sees from then on; every message stays in the log. The first and the last
+    messages stay as they are; --from and --to name a range instead.
 
     CMD is a command line of the shell: a model's own, for example. It gets the prompt on standard
     input and prints the summary. Agents may go on writing while it runs; what they add is not hidden.

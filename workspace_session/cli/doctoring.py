@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -13,6 +13,7 @@ from workspace_session.cli.render import (
     as_json_object,
     echo_json,
     echo_lines,
+    inert,
     plural,
     problem_place,
     talk,
@@ -55,14 +56,16 @@ def _objects(problems: Sequence[Problem]) -> list[dict[str, object]]:
 
 def _print(mended: Sequence[Problem], left: Sequence[Problem]) -> None:
     screen = Screen()
-    if mended:
-        rows = [[problem_place(one), one.what] for one in mended]
-        echo_lines(screen.table(["where", "what was mended"], rows, fixed=("where",), wrap=True))
-    if mended and left:
-        echo_lines([""])
-    if left:
-        rows = [[problem_place(one), one.what, one.mend] for one in left]
-        headings = ["where", "what to see to", "what mends it"]
-        echo_lines(screen.table(headings, rows, fixed=("where",), wrap=True))
-    elif not mended:
+    for problem in mended:
+        echo_lines(_told(problem, "mended", screen))
+    for problem in left:
+        echo_lines(_told(problem, problem.mend, screen))
+    if not mended and not left:
         click.echo("all is well")
+
+
+def _told(problem: Problem, outcome: str, screen: Screen) -> Iterator[str]:
+    """A problem on lines of its own: a place alone may fill a screen."""
+    yield screen.paint(inert(problem_place(problem)), "cyan")
+    yield from screen.wrap(problem.what, indent=2)
+    yield from (screen.paint(line, "dim") for line in screen.wrap(f"→ {outcome}", indent=2))

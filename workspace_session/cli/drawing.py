@@ -101,14 +101,14 @@ def _painted(line: _Line, screen: Screen, id_width: int) -> str:
     named = short(line.id)
     named += " " * (id_width - width_of(named))
     who = f"{line.who:<{_ROLE_WIDTH}}"
-    taken = width_of(f"{line.rail}{line.mark} {named}  {who}  {line.badge}")
-    said = fit(line.said, None if screen.width is None else screen.width - taken)
+    taken = width_of(f"{line.rail}{line.mark} {named}  {who}  ")
+    badge, said = screen.fitted((line.badge, line.said), taken)
     style = "dim" if line.faint else _style(line.who)
     parts = (
         screen.paint(line.rail, "dim"),
         screen.paint(line.mark, style),
         f" {screen.paint(named, 'yellow')}  {screen.paint(who, style)}  ",
-        screen.paint(line.badge, "bold"),
+        screen.paint(badge, "bold"),
         screen.paint(said, "dim" if line.faint else ""),
     )
     return "".join(parts).rstrip()

@@ -49,7 +49,7 @@ class Commands(click.Group):
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands of a help text, a section each for what belongs together."""
         width = formatter.width - 4 - max(map(len, self.commands))
-        for title, commands in _SECTIONS.items():
+        for title, commands in SECTIONS.items():
             with formatter.section(title):
                 names = [(str(one.name), one.get_short_help_str(width)) for one in commands]
                 formatter.write_dl(names)
@@ -125,7 +125,7 @@ def main(context: click.Context) -> None:
 
 
 # In the order of a first acquaintance, not of the alphabet.
-_SECTIONS: dict[str, tuple[click.Command, ...]] = {
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Write": (writing.init, branching.new, writing.append),
     "Look": (
         reading.list_sessions,
@@ -161,6 +161,6 @@ _SECTIONS: dict[str, tuple[click.Command, ...]] = {
     ),
 }
 
-for commands in _SECTIONS.values():
+for commands in SECTIONS.values():
     for command in commands:
         main.add_command(command)

@@ -15,18 +15,17 @@ from workspace_session.cli.render import as_json_object, echo_json, echo_lines, 
 from workspace_session.cli.scope import Scope, owner
 from workspace_session.cli.screen import Screen
 
-_HEADINGS = [
-    "agent",
-    "session",
-    "messages",
-    "heads",
-    "context",
-    "in",
-    "out",
-    "cost",
-    "log",
-    "state",
-]
+# The figures of a table, and how wide a screen has to be to show them too.
+_FIGURES = {
+    "messages": 0,
+    "heads": 110,
+    "context": 0,
+    "     in": 72,
+    "    out": 72,
+    "    cost": 0,
+    "    log": 88,
+    "  state": 110,
+}
 
 
 @click.command(epilog=example("workspace-session stats"))
@@ -37,7 +36,8 @@ def stats(scope: Scope, session: str | None, as_json: bool) -> None:
     """Count messages, tokens, cost and bytes, by agent and session.
 
     `context` is about how many tokens the model sees now, `in` and `out` are the tokens that agents
-    have reported, and `cost` is in US dollars. Without SESSION, all sessions are counted.
+    have reported, and `cost` is in US dollars. Without SESSION, all sessions are counted. A narrow
+    screen shows less; a pipe gets all.
     """
     counted = scope.stats(session)
     agents: dict[tuple[str, str | None], Stats] = {}
@@ -50,7 +50,15 @@ def stats(scope: Scope, session: str | None, as_json: bool) -> None:
     elif not counted:
         talk("there are no sessions yet")
     else:
-        echo_lines(Screen().table(_HEADINGS, _rows(counted, agents, total), fixed=_HEADINGS[2:]))
+        _print(_rows(counted, agents, total), Screen())
+
+
+def _print(rows: list[list[str]], screen: Screen) -> None:
+    wanted = [name for name, least in _FIGURES.items() if least <= (screen.width or least)]
+    names = ["agent", "session", *_FIGURES]
+    shown = [names.index(name) for name in ("agent", "session", *wanted)]
+    cells = [[row[at] for at in shown] for row in rows]
+    echo_lines(screen.table([names[at] for at in shown], cells, fixed=wanted))
 
 
 def _document(
@@ -96,17 +104,19 @@ def _row(agent: str, session: str, figures: Stats) -> list[str]:
         f"{figures.messages:>8,}",
         f"{figures.heads:>5,}",
         f"{figures.context_tokens:>7,}",
-        f"{figures.input_tokens:>6,}",
-        f"{figures.output_tokens:>6,}",
+        f"{figures.input_tokens:>7,}",
+        f"{figures.output_tokens:>7,}",
         f"{figures.cost:>8,.4f}" if figures.cost else f"{'-':>8}",
-        _size(figures.log_bytes),
-        _size(figures.state_bytes),
+        f"{_size(figures.log_bytes):>7}",
+        f"{_size(figures.state_bytes):>7}",
     ]
 
 
-def _size(count: int) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:>5.3g} {unit}"
-        count //= 1000
-    return f"{count:>5,} GB"
+def _size(count: float) -> str:
+    if count < 1000:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB"):
+        count /= 1000
+        if count < 999.5:
+            return f"{count:.1f} {unit}" if count < 99.95 else f"{count:.0f} {unit}"
+    return f"{count / 1000:,.1f} GB"

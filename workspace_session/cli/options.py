@@ -46,9 +46,9 @@ def _remember_root(context: click.Context, _parameter: click.Parameter, root: Pa
         context.meta[_ROOT] = root
 
 
-def given_root() -> Path | None:
+def given_root(context: click.Context | None = None) -> Path | None:
     """The directory that `-C` or the environment names."""
-    root: Path | None = click.get_current_context().meta.get(_ROOT)
+    root: Path | None = (context or click.get_current_context()).meta.get(_ROOT)
     return root
 
 
@@ -64,9 +64,9 @@ def last_option(what: str) -> Callable[[F], F]:
     )
 
 
-def session_ids(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+def session_ids(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The sessions that may be meant, for a shell that completes what is typed."""
-    root = given_root() or Workspace.above(Path.cwd())
+    root = given_root(context) or Workspace.above(Path.cwd())
     if root is None:
         return []
     with Workspace(root, create=False) as workspace:

@@ -9,7 +9,6 @@ from typing import Any
 from workspace_session import Message, SessionTree, estimate_message_tokens
 from workspace_session.cli.render import (
     GIST,
-    fit,
     gist,
     inert,
     moment,
@@ -85,9 +84,8 @@ class HistoryRow:
         named += " " * (_ID_WIDTH - width_of(named))
         who = f"{speaker(message):<9}"
         badge = f"({', '.join(self.badges)}) " if self.badges else ""
-        taken = width_of(f"· {when}  {named}  {who}  {badge}")
-        said = gist(message, self.entry.author)
-        said = fit(said, None if screen.width is None else screen.width - taken)
+        taken = width_of(f"· {when}  {named}  {who}  ")
+        badge, said = screen.fitted((badge, gist(message, self.entry.author)), taken)
         when, named = screen.paint(when, "dim"), screen.paint(named, "yellow")
         who, said = screen.paint(who, "dim" if faint else "bold"), screen.paint(said, "dim" * faint)
         mark = screen.paint("·" if faint else "●", "dim" * faint)

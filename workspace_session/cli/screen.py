@@ -18,7 +18,7 @@ from workspace_session.cli.render import fit, inert, width_of
 
 _TAB = "    "
 _GAP = "  "
-_LEAST = 12  # no column gets narrower than this to make room for another
+_LEAST = 10  # no column gets narrower than this to make room for another
 
 
 class Screen:
@@ -35,6 +35,15 @@ class Screen:
         if self._colours is None or not text:
             return text
         return Style.parse(style).render(text, color_system=self._colours)
+
+    def fitted(self, texts: Sequence[str], taken: int) -> list[str]:
+        """Texts that follow each other, cut to what a line has left when so many cells are taken."""
+        room = None if self.width is None else max(self.width - taken, 0)
+        shown = []
+        for text in texts:
+            shown.append(fit(text, room) if room != 0 else "")
+            room = None if room is None else max(room - width_of(shown[-1]), 0)
+        return shown
 
     # -- running text ------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypedDict, Unpack
 
-from workspace_session.errors import InvalidCompaction, SessionChanged, UnknownMessage
+from workspace_session.errors import InvalidCompaction, SessionChanged
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.model import entries, messages
 from workspace_session.model.blocks import Block, Media, Text, Thinking, ToolCall, ToolResult
@@ -86,7 +86,9 @@ def _function(tree: SessionTree, summarize: Summarize, cut: Cut) -> Callable[...
 
 def _place(tree: SessionTree, ids: list[str], message_id: str) -> int:
     if message_id not in ids:
-        raise UnknownMessage(tree.id, message_id)
+        tree.get(message_id)  # or there is no such message
+        reason = f"{message_id!r} is hidden by a summary, or on another branch"
+        raise InvalidCompaction(tree.id, message_id, message_id, reason)
     return ids.index(message_id)
 
 
