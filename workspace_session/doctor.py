@@ -63,7 +63,7 @@ def treat(
             if paths.intersection(map(agent.place.layout.shown, _paths(agent, session_id))):
                 _rebuild(agent, session_id)
         if agent.place.layout.shown(agent.place.index) in paths:
-            agent.index.rebuild()
+            agent.index.catch_up()
     left = examine(workspace, agents, large=large)
     return Treatment([problem for problem in before if problem not in left], left)
 
@@ -71,9 +71,9 @@ def treat(
 def _rebuild(agent: AgentWorkspace, session_id: str) -> None:
     try:
         agent.tree(session_id).rebuild()
+        agent.index.put(session_id)
     except WorkspaceError:
         return  # it stays among what is left
-    agent.index.remove(session_id)  # whoever lists sessions next reads it
 
 
 def _paths(agent: AgentWorkspace, session_id: str) -> tuple[Path, Path]:
@@ -102,7 +102,7 @@ def _git(workspace: Workspace) -> Iterator[Problem]:
 def _index(agent: AgentWorkspace) -> Iterator[Problem]:
     stale = agent.index.stale_sessions()
     if stale and agent.place.index.exists():
-        what = f"the index is behind for {len(stale)} sessions, first {stale[0]!r}"
+        what = f"the index is behind, first for session {stale[0]!r}"
         yield Problem(agent.place.layout.shown(agent.place.index), 0, what, f"listing, or {_FIX}")
 
 
