@@ -13,6 +13,32 @@ CREATE TABLE IF NOT EXISTS cf_agents_search_entries (label TEXT NOT NULL, key TE
   created_at TIMESTAMPTZ DEFAULT NOW(), updated_at TIMESTAMPTZ DEFAULT NOW(), PRIMARY KEY (label, key));
 CREATE INDEX IF NOT EXISTS idx_search_entries_fts ON cf_agents_search_entries USING GIN (content_tsv);
 
+-- Rows of the first part get their order here, a parent before its children: the next part would number them as they happen to lie.
+DO $$
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = 'assistant_messages'::regclass AND attname = 'seq') THEN
+    ALTER TABLE assistant_messages ADD COLUMN seq BIGINT;
+    WITH RECURSIVE tree AS (
+      SELECT session_id, id, ctid AS place, COALESCE(created_at, 'epoch') AS latest, 0 AS depth FROM assistant_messages m
+      WHERE NOT EXISTS (SELECT 1 FROM assistant_messages p WHERE p.session_id = m.session_id AND p.id = m.parent_id)
+      UNION ALL
+      SELECT m.session_id, m.id, m.ctid, GREATEST(t.latest, m.created_at), t.depth + 1
+      FROM tree t JOIN assistant_messages m ON m.session_id = t.session_id AND m.parent_id = t.id),
+    numbered AS (SELECT session_id, id, row_number() OVER (ORDER BY latest, depth, place) AS number FROM tree)
+    UPDATE assistant_messages m SET seq = n.number FROM numbered n WHERE n.session_id = m.session_id AND n.id = m.id;
+    UPDATE assistant_messages SET seq = 0 WHERE seq IS NULL; -- a circle by other hands has no order
+    ALTER TABLE assistant_messages ALTER COLUMN seq SET NOT NULL, ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY;
+    PERFORM setval(pg_get_serial_sequence('assistant_messages', 'seq'), (SELECT COALESCE(max(seq), 0) + 1 FROM assistant_messages), FALSE);
+  END IF;
+  IF NOT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = 'assistant_compactions'::regclass AND attname = 'seq') THEN
+    ALTER TABLE assistant_compactions ADD COLUMN seq BIGINT;
+    WITH numbered AS (SELECT id, row_number() OVER (ORDER BY created_at, ctid) AS number FROM assistant_compactions)
+    UPDATE assistant_compactions c SET seq = n.number FROM numbered n WHERE n.id = c.id;
+    ALTER TABLE assistant_compactions ALTER COLUMN seq SET NOT NULL, ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY;
+    PERFORM setval(pg_get_serial_sequence('assistant_compactions', 'seq'), (SELECT COALESCE(max(seq), 0) + 1 FROM assistant_compactions), FALSE);
+  END IF;
+END $$;
+
 -- second part: record order, explicit leaf, search by our own tokens
 ALTER TABLE assistant_messages    ADD COLUMN IF NOT EXISTS seq BIGINT GENERATED ALWAYS AS IDENTITY;
 ALTER TABLE assistant_compactions ADD COLUMN IF NOT EXISTS seq BIGINT GENERATED ALWAYS AS IDENTITY;
