@@ -186,7 +186,9 @@ def _parents_first(tree: Tree) -> list[Message]:
 def _message_row(tree: Tree, node: Message) -> MessageRow:
     message = node.message
     if node.revision is not None:  # no update changes the time of creation
-        message["createdAt"] = message_of(node.line).get("createdAt", node.timestamp)
+        created = message_of(node.line).get("createdAt", node.timestamp)
+        if message.get("createdAt", node.timestamp) != created:
+            message["createdAt"] = created
     content = message_json(message).decode()
     return MessageRow(node.id, tree.parent(node.id), node.timestamp, content)
 
