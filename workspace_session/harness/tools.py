@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from workspace_session.errors import InvalidId
@@ -48,7 +49,7 @@ class SessionTools:
     def schemas(self) -> list[dict[str, Any]]:
         """The tools as models are told of them."""
         return [
-            {"name": name, "description": described, "input_schema": wanted}
+            {"name": name, "description": described, "input_schema": deepcopy(wanted)}
             for name, (described, wanted, _run) in self._tools().items()
         ]
 
@@ -140,6 +141,7 @@ class SessionTools:
 
     def _history(self, given: Arguments) -> str:
         agent_id, session_id = given.text("agent_id"), given.text("session_id")
+        last_n = given.count("last_n", 20, 200)
         agent = self._manager.agent(agent_id, self._context)
         tree = agent.tree(session_id)
         if not tree.exists() and session_id not in agent.session_ids():
@@ -151,7 +153,7 @@ class SessionTools:
         names = {
             call.id: call.name for entry in path for call in tool_calls(entry.message) if call.id
         }
-        first = max(0, len(path) - given.count("last_n", 20, 200))
+        first = max(0, len(path) - last_n)
         items = [
             history_item(number, entry, names)
             for number, entry in enumerate(path[first:], first + 1)
