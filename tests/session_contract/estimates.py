@@ -13,6 +13,7 @@ from session_contract.talk import (
     fill,
     names,
     says,
+    shown,
 )
 from workspace_session import (
     Session,
@@ -84,6 +85,18 @@ class EstimateContract(AsyncTests):
 
         await session.append_message(says("m5"))
 
+        history = await session.get_history()
+        assert heard.of("status")[-1]["token_estimate"] == estimate_message_tokens(history)
+
+    async def test_the_estimate_follows_a_branch_that_takes_up_a_summary(self, session):
+        heard = Heard(session)
+        await fill(session, 4)
+        await session.add_compaction("sum", "m0", "m2")
+        await session.set_leaf("m1")
+
+        await session.append_message(says("b"), "m2")
+
+        assert await shown(session) == ["S(sum)", "b"]
         history = await session.get_history()
         assert heard.of("status")[-1]["token_estimate"] == estimate_message_tokens(history)
 

@@ -24,6 +24,7 @@ from workspace_session import (
     SessionManager,
     UnknownMessage,
     UnknownParent,
+    apply_overlays,
 )
 
 INVALID = {
@@ -233,6 +234,19 @@ class MessageContract(AsyncTests):
         await session.append_message(says("m2"))
 
         assert await session.get_compactions() == []
+
+    async def test_no_summary_of_a_deleted_message_stands_in_for_one_of_the_same_id(self, session):
+        await fill(session, 3)
+        overlay = await session.add_compaction("sum", "m1", "m2")
+        await session.delete_messages(["m2"])
+        await session.append_message(says("m2", "anew"), "m1")
+
+        assert await shown(session) == ["m0", "m1", "m2"]
+        recent = await session.get_recent_history(10**6)
+        assert [message["id"] for message in recent.messages] == ["m0", "m1", "m2"]
+        overlays = await session.get_compactions()
+        assert overlays == [overlay]
+        assert apply_overlays(recent.messages, overlays) == recent.messages
 
     async def test_an_id_that_was_deleted_is_free_again(self, session):
         await fill(session, 2)

@@ -184,6 +184,7 @@ class SessionWriter(SessionView):
         except NeedsLog:  # they speak of what was trimmed: the working set needs that again
             found = plan(self._whole())
             self._working, self._full = Tree.of(found.kept, found.trim), None
+            self._logged_ids = None  # of what is left out now, some was here when they were read
             self._files.ragged = True
         if self._files.ragged or self._working.withheld:
             self._files.replace_tree(rendered(self._working))

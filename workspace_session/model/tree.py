@@ -186,11 +186,15 @@ class Tree(Fold):
         return items
 
     def appended_since(self, tip: str | None) -> list[Message] | None:
-        """The messages between an earlier tip and this one; None if it is no ancestor of it."""
+        """The messages between an earlier tip and this one; None if it is no ancestor of it.
+
+        None, too, if a summary that was of no account at the earlier tip ends among them.
+        """
         new: list[Message] = []
+        ends = {overlay.to_id for overlay in self.overlays}
         at = self.tip
         while at != tip:
-            node = None if at is None else self._nodes.get(at)
+            node = None if at is None or at in ends else self._nodes.get(at)
             if node is None or len(new) > _MANY_NEW:
                 return None
             new.append(node)

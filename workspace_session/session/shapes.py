@@ -75,11 +75,11 @@ def overlaid(path: Sequence[SessionMessage], compactions: Sequence[Compaction]) 
         by_id.get(message["id"], message) if is_compaction_message(message) else message
         for message in readable
     ]
+    active = [overlay for overlay in compactions if not overlay.retired]
     starts = [_end(item, "from_id") for item in items]
     ends = [_end(item, "to_id") for item in items]
     return [
-        items[shown] if isinstance(shown, int) else shown
-        for shown in cover(starts, ends, compactions)
+        items[shown] if isinstance(shown, int) else shown for shown in cover(starts, ends, active)
     ]
 
 

@@ -29,13 +29,18 @@ class AppendResult:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A stored overlay: a summary that stands in for a range of messages when history is read."""
+    """A stored overlay: a summary that stands in for a range of messages when history is read.
+
+    A provider may tell that it is `retired`: one of its ends was deleted. Then it never applies
+    again, though another message may have got that id since.
+    """
 
     id: str
     summary: str
     from_message_id: str
     to_message_id: str
     created_at: str
+    retired: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.created_at, str):  # a driver may give a `datetime`

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from workspace_session.files.session_tree import SessionTree
 from workspace_session.model import entries
 from workspace_session.model.placing import LATEST, Parent
 from workspace_session.model.tokens import estimate_message_tokens
+from workspace_session.model.tree import Tree
 from workspace_session.session.shapes import (
     RecentWindow,
     Shown,
@@ -191,7 +193,7 @@ class TreeProvider:
 
     async def get_compactions(self) -> list[Compaction]:
         """All overlays, oldest first."""
-        return [as_compaction(overlay) for overlay in await self._read(self.tree.compactions)]
+        return await self._read(self.tree.whole, _compactions)
 
     async def compact_range(
         self, summary: str, from_id: str, to_id: str, expected: Sequence[str]
@@ -289,6 +291,12 @@ def as_message(entry: entries.Message) -> SessionMessage:
     message["id"] = entry.id
     message["createdAt"] = first.get("createdAt", entry.timestamp)
     return message
+
+
+def _compactions(tree: Tree) -> list[Compaction]:
+    retired = {overlay.id for overlay in tree.retired}
+    found = map(as_compaction, tree.compactions())
+    return [replace(one, retired=True) if one.id in retired else one for one in found]
 
 
 def as_compaction(overlay: entries.Compaction) -> Compaction:

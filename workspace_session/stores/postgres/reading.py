@@ -44,6 +44,10 @@ SELECT COALESCE(overlay_id, id), summary, from_message_id, to_message_id,
   {time_text("created_at")}, retired
 FROM assistant_compactions WHERE session_id = %(session)s ORDER BY seq
 """
+_ENDING = """
+SELECT 1 FROM assistant_compactions
+WHERE session_id = %(session)s AND to_message_id = ANY(%(ids)s) LIMIT 1
+"""
 _UPHEAVALS = "SELECT upheavals FROM assistant_upheavals WHERE session_id = %(session)s"
 
 
@@ -174,7 +178,7 @@ class SessionReading:
     async def get_compactions(self) -> list[Compaction]:
         """All overlays, oldest first."""
         async with self._reading() as run:
-            return [Compaction(*row[:5]) for row in await run.rows(_OVERLAYS, self._values())]
+            return [Compaction(*row) for row in await run.rows(_OVERLAYS, self._values())]
 
     async def get_context(self, leaf_id: str | None = None) -> list[Shown]:
         """The path with overlays applied, without reading what they hide."""
@@ -182,9 +186,8 @@ class SessionReading:
             return await self._shown(run, await self._leaf(run, leaf_id))
 
     async def _shown(self, run: Statements, leaf: str | None) -> list[Shown]:
-        overlays = await run.rows(_OVERLAYS, self._values())
-        active = [Compaction(*row[:5]) for row in overlays if not row[5]]
-        return overlaid(_readable(await self._paths.rows(run, leaf)), active)
+        overlays = [Compaction(*row) for row in await run.rows(_OVERLAYS, self._values())]
+        return overlaid(_readable(await self._paths.rows(run, leaf)), overlays)
 
     async def get_context_tokens(self) -> int:
         """The estimate of the active history; appending adds to it and costs no more."""
@@ -212,9 +215,17 @@ class SessionReading:
             return None
         async for step in self._paths.back(run, tip):
             if step.seq <= known.seq:
-                return new if (step.id, step.seq) == (known.tip, known.seq) else None
+                known_still = (step.id, step.seq) == (known.tip, known.seq)
+                return new if known_still and not await self._is_taken_up(run, new) else None
             new.append(step.id)
         return None
+
+    async def _is_taken_up(self, run: Statements, new: list[str]) -> bool:
+        """Whether a summary ends among messages, so that it counts now and did not before.
+
+        None ends in the newest one alone: nothing has happened since but appends.
+        """
+        return len(new) > 1 and await run.row(_ENDING, self._values(ids=new)) is not None
 
 
 class _ContextTokens:
