@@ -9,12 +9,14 @@ import time
 from html.parser import HTMLParser
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from logs import entries_of, logs
 from make_sample import SAMPLE
 from terminal import Terminal
 
 from workspace_session import LATEST, SessionTree, UnknownMessage, Workspace
+from workspace_session.cli import main
 from workspace_session.export import to_html, to_jsonl, to_markdown
 from workspace_session.export.markdown import closed
 from workspace_session.export.parts import parts, pretty
@@ -481,20 +483,16 @@ def test_the_commands_write_what_the_functions_give(sample, pumps, tmp_path):
         ("pdf heat-pumps", "No such command 'pdf'", 2),
     ],
 )
-def test_a_command_that_cannot_be_done_says_so_in_a_sentence(
-    sample, tmp_path, line, sentence, code
-):
-    terminal = Terminal(tmp_path / "home")
+def test_a_command_that_cannot_be_done_says_so_in_a_sentence(sample, line, sentence, code):
+    result = CliRunner().invoke(main, ["-C", str(sample.root), "export", *line.split()])
 
-    found, out, talk = terminal.run(f"workspace-session -C {sample.root} export {line}")
-
-    assert (found, out) == (code, "")
-    assert sentence in talk
-    assert talk.count("\n") == 1
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("form", ["markdown", "jsonl", "html"])
-def test_every_form_has_help_with_an_example(form, tmp_path):
-    _code, told, _talk = Terminal(tmp_path / "home").run(f"workspace-session export {form} --help")
+def test_every_form_has_help_with_an_example(form):
+    told = CliRunner().invoke(main, ["export", form, "--help"]).stdout
 
     assert told.rstrip().split("\n")[-1].strip().startswith(f"workspace-session export {form} ")
