@@ -59,25 +59,22 @@ def terminal_picture() -> str:
         )
 
 
-def page_pictures(browser: Browser) -> dict[bool, bytes]:
-    """The exported page, by whether it is dark."""
-    pictures = {}
+def page_picture(browser: Browser, *, dark: bool) -> bytes:
+    """The exported page, as PNG."""
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         shutil.copytree(SAMPLE, place / "sample")
         with Workspace(place / "sample", create=False) as sample:
             page = to_html(sample.agent("researcher").tree("heat-pumps"))
         (place / "page.html").write_text(page, "utf-8")
-        for dark in PAGE:
-            browser.open(place / "page.html", width=1200, height=780, dark=dark)
-            browser.run(
-                "[...document.querySelectorAll('details.branch')].at(-1).open = true;"
-                "scrollTo(0, 330);"
-                "new Promise(done => setTimeout(done, 400))"  # what turns or fades has come to rest
-            )
-            browser.picture(place / "page.png")
-            pictures[dark] = (place / "page.png").read_bytes()
-    return pictures
+        browser.open(place / "page.html", width=1200, height=780, dark=dark)
+        browser.run(
+            "[...document.querySelectorAll('details.branch')].at(-1).open = true;"
+            "scrollTo(0, 330);"
+            "new Promise(done => setTimeout(done, 400))"  # what turns or fades has come to rest
+        )
+        browser.picture(place / "page.png")
+        return (place / "page.png").read_bytes()
 
 
 if __name__ == "__main__":
@@ -86,6 +83,6 @@ if __name__ == "__main__":
     if program is None:
         sys.exit("there is no Chromium: the pictures of the page stay as they were")
     opened = Browser(program)
-    for dark, picture in page_pictures(opened).items():
-        PAGE[dark].write_bytes(picture)
+    for is_dark, path in PAGE.items():
+        path.write_bytes(page_picture(opened, dark=is_dark))
     opened.close()

@@ -213,8 +213,9 @@ def test_the_outline_leads_to_every_message_and_every_branch(pumps):
     links = [
         found["href"][1:] for tag, found in page.tags if tag == "a" and "skip" not in str(found)
     ]
-    names = {found["id"] for _, found in page.tags if "id" in found}
-    assert set(links) <= names
+    names = [found["id"] for _, found in page.tags if "id" in found]
+    assert len(set(names)) == len(names)
+    assert set(links) <= set(names)
     assert set(page.articles()) <= set(links)
     assert all(links.count(f"m-{leaf}") == 2 for leaf in pumps.leaves())
 
@@ -267,6 +268,16 @@ def test_what_a_lost_log_has_taken_with_it_leaves_its_summary(tree, workspace):
     assert "summary-card" in page.around("the first part")
     assert page.around("and on")
     assert len(page.articles()) < len(ids)
+
+
+def test_a_message_may_have_the_id_of_a_summary(tree):
+    first = tree.append(user("one")).entry.id
+    summary = tree.compact("in short", first, first)
+    tree.append(user("two", id=summary.id))
+
+    names = [found["id"] for _, found in Page(to_html(tree)).tags if "id" in found]
+
+    assert len(set(names)) == len(names)
 
 
 def test_an_unknown_message_is_told_by_its_json_and_a_part_alone_is_left_in_peace(tree):

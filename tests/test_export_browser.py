@@ -6,12 +6,14 @@ Chromium is no Python package. Where it is missing these tests are skipped, and 
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import time
 
 import pytest
 from browser import NAMES, Browser, chromium
+from make_pictures import PAGE, page_picture
 from make_sample import SAMPLE
 from test_export import HOSTILE, assistant, hostile_session, user
 
@@ -304,6 +306,34 @@ def test_ten_thousand_messages_are_usable(browser, agent, tmp_path):
     assert opened < 20, "opening"
     assert searched < 5, "searching"
 
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_pictures_in_the_readme_are_of_the_page_as_it_is(browser, dark):
+    """Letters may come out otherwise on another machine; what stands where, and its colours, may not."""
+    now = page_picture(browser, dark=dark)
+    committed = PAGE[dark].read_bytes()
+    urls = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in (now, committed)]
+
+    browser.do("Page.navigate", url="about:blank")
+    browser.wait("location.href === 'about:blank'")
+    differences = [browser.run(DIFFERENCE % (url, urls[1])) for url in urls]
+
+    assert differences[0] < 5, "tests/make_pictures.py makes them anew"
+    assert differences[1] == 0
+    other = f"data:image/png;base64,{base64.b64encode(PAGE[not dark].read_bytes()).decode()}"
+    assert browser.run(DIFFERENCE % (other, urls[1])) > 50
+    browser.requests[:] = ["file:///"]
+
+
+DIFFERENCE = """Promise.all(["%s", "%s"].map(async (url) => {
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  const canvas = new OffscreenCanvas(60, 39).getContext("2d");
+  canvas.imageSmoothingQuality = "high";
+  canvas.drawImage(image, 0, 0, 60, 39);
+  return canvas.getImageData(0, 0, 60, 39).data;
+})).then(([a, b]) => a.reduce((sum, value, i) => sum + Math.abs(value - b[i]), 0) / a.length)"""
 
 CONTRAST = """(() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });

@@ -128,23 +128,27 @@ def is_entry(data: bytes) -> bool:
 # -- sessions ----------------------------------------------------------------------------------------
 
 
+def test_the_reader_knows_nothing_of_the_library():
+    source = Path(reader.__file__).read_text("utf-8")
+
+    assert "workspace_session" not in source
+
+
 def test_the_reader_finds_and_reads_every_session_of_the_sample(tmp_path):
     shutil.copytree(SAMPLE, tmp_path / "sample")
     with Workspace(tmp_path / "sample", create=False) as workspace:
-        known = {
-            (agent.place.namespace, agent.id, one): agent
+        trees = {
+            (agent.place.namespace, agent.id, one): agent.tree(one)
             for agent in workspace.agents()
             for one in agent.session_ids()
         }
 
-        assert reader.sessions(workspace.root).keys() == known.keys()
-        for (_, _, session_id), log in zip(
-            known, map(reader.sessions(workspace.root).get, known), strict=True
-        ):
-            agent = known[next(key for key in known if key[2] == session_id)]
-            tree = agent.tree(session_id)
-            agree(log.read_bytes(), tree)
-            working_set = reader.read_working_set(agent.place.tree(session_id).read_bytes())
+        found = reader.sessions(workspace.root)
+
+        assert found.keys() == trees.keys()
+        for key, tree in trees.items():
+            agree(found[key].read_bytes(), tree)
+            working_set = reader.read_working_set(tree.place.tree(tree.id).read_bytes())
             assert working_set.context(working_set.tip) == tree.messages()
 
 

@@ -99,7 +99,7 @@ def _summary(summary: Compaction) -> str:
         plural(summary.covers.messages, "message") if summary.covers.messages else "what follows"
     )
     return (
-        f'<section class="summary-card sum" id="{anchor(summary.id)}"><header>'
+        f'<section class="summary-card sum" id="{summary_anchor(summary.id)}"><header>'
         f'<span class="who">Summary</span>stands in for {count} when a model reads</header>'
         f"{prose(summary.summary)}"
     )
@@ -204,9 +204,14 @@ def _folded(text: str, shown: str, style: str = "long") -> str:
 # -- what the outline has too ----------------------------------------------------------------------
 
 
-def anchor(entry_id: str) -> str:
-    """The name of an entry inside the page."""
-    return f"m-{quote(entry_id, safe='')}"
+def anchor(message_id: str) -> str:
+    """The name of a message inside the page."""
+    return f"m-{quote(message_id, safe='')}"
+
+
+def summary_anchor(entry_id: str) -> str:
+    """The name of a summary inside the page: a message may have the same id."""
+    return f"s-{quote(entry_id, safe='')}"
 
 
 def _speaker(message: Mapping[str, Any]) -> str:

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
-from workspace_session.export.conversation import GIST, anchor, badges_of, conversation, style_of
+from workspace_session.export.conversation import (
+    GIST,
+    anchor,
+    badges_of,
+    conversation,
+    style_of,
+    summary_anchor,
+)
 from workspace_session.export.facts import counted, facts_of, moment
 from workspace_session.export.parts import gist
 from workspace_session.export.prose import safe
@@ -136,7 +143,7 @@ def _outline(story: Story) -> Iterator[str]:
     for row in rows(story.outline):
         if summary := story.outline.summaries.get(row.entry.id):
             yield (
-                f'<li class="sum d{row.depth}{_fork(row)}"><a href="#{anchor(summary.id)}">'
+                f'<li class="sum d{row.depth}{_fork(row)}"><a href="#{summary_anchor(summary.id)}">'
                 f'<span class="dot"></span><span class="gist" dir="auto" lang="">'
                 f"{safe(one_line(summary.summary, GIST))}</span></a></li>\n"
             )
