@@ -290,6 +290,15 @@ def test_an_unknown_message_is_told_by_its_json_and_a_part_alone_is_left_in_peac
     assert "chip" in page.around("image")
 
 
+def test_tables_keep_their_alignment_without_a_style_of_their_own(tree):
+    tree.append(assistant("| a | b |\n|---|--:|\n| one | deux |"))
+
+    page = Page(to_html(tree))
+
+    assert "to-right" in page.around("deux")
+    assert all("style" not in found for _, found in page.tags)
+
+
 def test_a_long_text_is_folded_and_is_there_as_a_whole(tree):
     text = "first\n" + "word " * 4000 + "last"
     tree.append(user(text))

@@ -131,7 +131,7 @@ def _hero(story: Story) -> str:
 def _outline(story: Story) -> Iterator[str]:
     """Where branches end, and the tree of all messages."""
     if len(story.heads) > 1:
-        yield "<h2>Branches</h2>\n<ol>\n"
+        yield '<h2>Branches</h2>\n<ol id="heads">\n'
         nodes = {
             message.id: message for found in story.outline.children.values() for message in found
         }

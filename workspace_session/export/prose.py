@@ -53,8 +53,8 @@ class _Renderer(RendererHTML):
                 token.tag = f"h{level}"
             case "link_open":
                 token.attrSet("rel", "noopener noreferrer nofollow")
-            case "th_open" | "td_open":
-                token.attrs.pop("style", None)
+            case "th_open" | "td_open" if style := str(token.attrs.pop("style", "")):
+                token.attrSet("class", f"to-{style.rpartition(':')[2]}")  # left, right or center
         return super().renderToken(tokens, idx, options, env)
 
 
