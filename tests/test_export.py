@@ -238,6 +238,17 @@ def test_an_empty_session_is_a_page_too(tree):
     assert to_jsonl(tree) == ""
 
 
+def test_facts_may_be_anything(tree):
+    tree.append(user("hi"))
+    tree.annotate(name=["a"], summary={"b": 1}, model=5, tags=[], source=None, end_reason=[None])
+
+    page = Page(to_html(tree))
+
+    assert page.around('["a"]')
+    assert page.around('{"b":1}')
+    assert to_markdown(tree).startswith('# \\["a"\\]')
+
+
 def test_branches_of_a_summary_on_another_branch_and_other_roots_stay_well_formed(tree):
     first = tree.append(user("one")).entry.id
     second = tree.append(assistant("two")).entry.id

@@ -303,8 +303,9 @@ def test_ten_thousand_messages_are_usable(browser, agent, tmp_path):
 
     assert found == "1 / 1"
     assert visible(browser, "9876")
-    assert opened < 20, "opening"
-    assert searched < 5, "searching"
+    # 2 and 1 seconds on a machine that does nothing else; a machine of tests does much else
+    assert opened < 60, "opening"
+    assert searched < 20, "searching"
 
 
 @pytest.mark.parametrize("dark", [False, True])

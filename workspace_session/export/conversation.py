@@ -153,10 +153,10 @@ def _part(part: Part, who: str, story: Story) -> str:
         case Thinking(said) if not said:
             return '<span class="chip">thinking that the provider keeps to itself</span>'
         case Thinking(said):
-            gist = safe(one_line(said, GIST))
+            start = safe(one_line(said, GIST))
             return (
                 f'<details class="think"><summary><b>Thinking</b><span class="gist" dir="auto" '
-                f'lang="">{gist}</span></summary><div class="body">{prose(said)}</div></details>'
+                f'lang="">{start}</span></summary><div class="body">{prose(said)}</div></details>'
             )
         case Media(kind):
             return f'<span class="chip">{safe(kind)}</span>'
@@ -174,10 +174,10 @@ def _exchange(part: Exchange, story: Story) -> str:
     unanswered = call is not None and call.id in story.unanswered
     badge = '<span class="badge warn">not answered</span>' if unanswered else ""
     name = safe(one_line(part.name, 80)) or "tool"
-    gist = " → ".join(filter(None, (given, gave)))
+    told = " → ".join(filter(None, (given, gave)))
     pieces = [
         f'<details class="call"><summary><b>{name}</b><span class="gist" dir="auto" lang="">'
-        f'{safe(gist)}</span>{badge}</summary><div class="body">'
+        f'{safe(told)}</span>{badge}</summary><div class="body">'
     ]
     if call is not None:
         pieces.append(f"<h4>Given</h4>{_code(pretty(call.input))}")

@@ -25,7 +25,7 @@ from workspace_session.export.parts import gist
 from workspace_session.export.prose import safe
 from workspace_session.export.story import Story, tell
 from workspace_session.files.session_view import SessionView
-from workspace_session.model.messages import one_line
+from workspace_session.model.messages import one_line, plain
 from workspace_session.model.outline import Row, rows
 
 _ICONS = {
@@ -112,8 +112,8 @@ def _icon(name: str) -> str:
 
 def _hero(story: Story) -> str:
     """The title and the facts."""
-    summary = story.facts.get("summary")
-    lede = f'<p class="lede" dir="auto" lang="">{safe(str(summary))}</p>' if summary else ""
+    summary = plain(story.facts.get("summary"))
+    lede = f'<p class="lede" dir="auto" lang="">{safe(summary)}</p>' if summary else ""
     facts = "".join(
         f'<div><dt>{safe(name)}</dt><dd dir="auto">{safe(value)}</dd></div>'
         for name, value in facts_of(story)

@@ -56,7 +56,7 @@ def _story(session: SessionView, tree: Tree, leaf: str | None) -> Story:
         id=session.id,
         agent_id=session.place.agent_id,
         user_id="/".join(session.place.namespace) or None,
-        name=facts.get("name") or session.id,
+        name=messages.plain(facts.get("name")) or session.id,
         facts=facts,
         created_at=tree.created_at,
         updated_at=tree.newest[0],
