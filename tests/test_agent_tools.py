@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from agents import Talker
+from harness_agents import Talker
 
 from workspace_session import (
     Harness,

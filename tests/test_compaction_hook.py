@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from agents import Talker, texts
+from harness_agents import Talker, texts
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ import random
 import threading
 
 import pytest
-from agents import Counter, Memory, Talker, texts
+from harness_agents import Counter, Memory, Talker, texts
 
 from workspace_session import (
     ConflictPolicy,

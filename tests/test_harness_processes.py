@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from agents import Counter, Talker, texts
+from harness_agents import Counter, Talker, texts
 
 import workspace_session
 from workspace_session import Harness, RuntimeContext, WorkspaceSession
@@ -25,7 +25,7 @@ CTX = RuntimeContext(session_id="s")
 COMMON = """
     import asyncio, os, signal, sys
     sys.path.insert(0, sys.argv[2])
-    from agents import Counter, Memory, Talker
+    from harness_agents import Counter, Memory, Talker
     from workspace_session import *
 
     workspace = Workspace(sys.argv[1], durability="os")
