@@ -226,4 +226,5 @@ def open_cold(stage: Stage) -> Sides:
 
 # Which put their rows on the table, and therefore come last.
 from benchmarks import agents_rows as agents_rows  # noqa: E402
+from benchmarks import postgres_rows as postgres_rows  # noqa: E402
 from benchmarks import search_rows as search_rows  # noqa: E402

@@ -15,6 +15,7 @@ from workspace_session import Workspace
 from workspace_session.adapters.openai_agents import AgentsSession
 
 if TYPE_CHECKING:
+    from benchmarks.postgres_stage import Database
     from workspace_session import SessionTree
 
 S = TypeVar("S", bound=AwaitedSession)
@@ -29,6 +30,7 @@ class Scale:
     long: int = 100_000
     middle: int = 10_000
     short: int = 1_000
+    brief: int = 100
     many_sessions: int = 10_000
     few_sessions: int = 10
     calls: int = 200  # in a round of a fast operation
@@ -45,6 +47,7 @@ class Stage:
         self.root = root
         self.scale = scale
         self._sessions: list[AwaitedSession] = []
+        self._postgres: Database | None = None
 
     def workspace_of(self, count: int) -> Path:
         """The root of a workspace with one session of that many messages."""
@@ -93,10 +96,20 @@ class Stage:
                 agent.tree(f"session-{number:05}").append(item)
         return root
 
+    def postgres(self) -> Database:
+        """The server that is used for the rows about Postgres."""
+        if self._postgres is None:
+            from benchmarks.postgres_stage import Database
+
+            self._postgres = Database(self.root)
+        return self._postgres
+
     def close(self) -> None:
-        """Let go of all sessions that are awaited."""
+        """Let go of all sessions that are awaited, and of the server."""
         for session in self._sessions:
             session.close()
+        if self._postgres is not None:
+            self._postgres.close()
 
 
 def _chunks(count: int) -> Iterator[list[corpus.Item]]:

@@ -23,7 +23,15 @@ from workspace_session import (
 )
 from workspace_session.cli import main
 from workspace_session.postgres import Copied, Progress, pull, push
-from workspace_session.stores.postgres import transfer
+from workspace_session.stores.postgres import paths, transfer
+
+
+@pytest.fixture(autouse=True, scope="module")
+def many_milestones():
+    """One at every second message or so: what they say is in what is told of a session."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "_EVERY", 2)
+        yield
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ the end of a path does not cost the whole of it. Any of them may be missing: the
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import NamedTuple
 from zlib import crc32
 
@@ -54,7 +54,8 @@ ORDER BY path.seq
 
 _SET_MILESTONE = """
 INSERT INTO assistant_milestones (session_id, message_id, seq, messages, bytes)
-VALUES (%(session)s, %(message)s, %(seq)s, %(messages)s, %(bytes)s)
+SELECT session_id, id, seq, %(messages)s, %(bytes)s FROM assistant_messages
+WHERE session_id = %(session)s AND id = %(message)s
 ON CONFLICT (session_id, message_id) DO NOTHING
 """
 
@@ -80,6 +81,10 @@ class Extent(NamedTuple):
 
     messages: int = 0
     bytes: int = 0
+
+
+Placed = tuple[str, str | None, int]
+"""A message, its parent, and its size."""
 
 
 class Paths:
@@ -126,13 +131,27 @@ class Paths:
             messages, size = messages + 1, size + step.size
         return Extent(messages, size)
 
-    async def passed(self, run: Statements, message_id: str, seq: int) -> None:
+    async def passed(self, run: Statements, message_id: str) -> None:
         """Set a milestone at a new message, if it is one of those that get one."""
-        if crc32(message_id.encode()) % _EVERY == 0:
-            extent = await self.extent(run, message_id)
-            values = {"session": self._session, "message": message_id, "seq": seq}
-            await run.run(_SET_MILESTONE, {**values, **extent._asdict()})
+        if _is_marked(message_id):
+            await self._set(run, {message_id: await self.extent(run, message_id)})
+
+    async def mark(self, run: Statements, messages: Iterable[Placed]) -> None:
+        """Set milestones all over a session; each message comes after its parent."""
+        extents: dict[str | None, Extent] = {}
+        for message_id, parent_id, size in messages:
+            before = extents.get(parent_id, Extent())
+            extents[message_id] = Extent(before.messages + 1, before.bytes + size)
+        await self._set(run, {one: extents[one] for one in extents if one and _is_marked(one)})
+
+    async def _set(self, run: Statements, extents: Mapping[str, Extent]) -> None:
+        rows = [{"message": one, **extent._asdict()} for one, extent in extents.items()]
+        await run.many(_SET_MILESTONE, [{"session": self._session, **row} for row in rows])
 
     async def changed_from(self, run: Statements, seq: int) -> None:
         """Forget what milestones say of paths that may lead over a message that has changed."""
         await run.run(_FORGET_MILESTONES, {"session": self._session, "seq": seq})
+
+
+def _is_marked(message_id: str) -> bool:
+    return crc32(message_id.encode()) % _EVERY == 0

@@ -144,7 +144,7 @@ class PostgresSessionProvider(SessionReading):
                 known = await self._stored(run, message_id)
                 assert known is not None
                 return known
-            await self._paths.passed(run, message_id, row[0])
+            await self._paths.passed(run, message_id)
             await self._guard.touch(run, +1)
         stored = as_message((message_id, data.decode(), row[1])) or dict(message)
         return AppendResult(stored, True, parent)

@@ -227,19 +227,20 @@ async def store(run: Statements, record: Record, old: Rows, new: Rows) -> None:
 async def _store_messages(run: Statements, session: str, old: Rows, new: list[MessageRow]) -> None:
     """What both begin with stays where it is; from where they part, all is written anew."""
     same = 0
-    for was, is_now, place in zip(old.messages, new, old.places, strict=False):
+    for was, is_now in zip(old.messages, new, strict=False):
         if was.identity != is_now.identity:
             break
         same += 1
         if was != is_now:
             await _change(run, session, was, is_now)
-            await Paths(session).changed_from(run, place)
     if same < len(old.messages):
         await run.run(_DELETE_FROM, {"session": session, "seq": old.places[same]})
-        await Paths(session).changed_from(run, old.places[same])
     for start in range(same, len(new), _BATCH):
         batch = new[start : start + _BATCH]
         await run.many(_INSERT, [_message_values(session, row) for row in batch])
+    paths = Paths(session)
+    await paths.changed_from(run, 0)
+    await paths.mark(run, ((row.id, row.parent_id, len(row.content.encode())) for row in new))
 
 
 async def _change(run: Statements, session: str, was: MessageRow, is_now: MessageRow) -> None:

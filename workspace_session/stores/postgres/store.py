@@ -224,6 +224,8 @@ class PostgresStore:
             for statement in _COPY:
                 await run.run(statement, values)
             await self._copy_overlays(run, values)
+            copies = [(step.id, step.parent_id, step.size) for step in steps]
+            await Paths(target.key).mark(run, copies)
             await self._start(run, target, session_id, known, messages=len(ids))
             return await self._info(run, target)
 
