@@ -118,7 +118,7 @@ class Database:
         async def fill() -> None:
             if not await peer.get_items(1):
                 said = islice(messages(), count)
-                while batch := list(islice(said, _CHUNK)):
+                while batch := list[Any](islice(said, _CHUNK)):
                     await peer.add_items(batch)
                 await self._settle()
 
