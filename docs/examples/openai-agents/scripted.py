@@ -1,0 +1,29 @@
+"""A model that says what it is told to, so that the examples run offline; yours is a provider's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import agents
+from agents import Agent
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+agents.set_tracing_disabled(True)
+
+says, calls = assistant_message, function_call
+
+
+def scripted(name: str, *steps: Any, **more: Any) -> Agent:
+    """An agent whose model gives these answers, one after the other."""
+    answers = [[step] if not isinstance(step, list) else step for step in steps]
+    return Agent(name=name, model=ScriptedModel(answers), **more)
+
+
+def line(item: dict[str, Any]) -> str:
+    """An item on one line."""
+    if item.get("type") == "function_call":
+        return f"{'(call)':>10}  {item['name']}({item['arguments']})"
+    if item.get("type") == "function_call_output":
+        return f"{'(output)':>10}  {item['output']}"
+    content = item["content"]
+    return f"{item['role']:>10}  {content if isinstance(content, str) else content[0]['text']}"
