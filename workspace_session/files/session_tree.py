@@ -44,7 +44,6 @@ from workspace_session.model.entries import (
 )
 from workspace_session.model.facts import checked_facts, checked_usage, plain_text
 from workspace_session.model.lines import compose, compose_other, message_json
-from workspace_session.model.messages import dangling_tool_calls
 from workspace_session.model.offloading import (
     VIEW,
     OffloadResult,
@@ -184,8 +183,7 @@ class SessionTree(TipWriter):
 
         with self._mutex:
             result = self._write(make)
-            dangling = dangling_tool_calls(item.message for item in self.context())
-        return replace(result, dangling=tuple(dangling))
+            return replace(result, dangling=tuple(self.dangling_tool_calls()))
 
     def update(self, message_id: str, message: Mapping[str, Any]) -> Appended:
         """Give a message new content; its place stays. Equal content writes nothing."""

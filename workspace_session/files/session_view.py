@@ -297,6 +297,11 @@ class SessionView:
         with self._mutex:
             return self._ask(Tree.compactions)
 
+    def dangling_tool_calls(self) -> list[str]:
+        """The ids of tool calls before the tip that have no result."""
+        with self._mutex:
+            return self._ask(Tree.dangling_tool_calls)
+
     def labels(self) -> dict[str, str]:
         """Bookmarks: message id to text."""
         with self._mutex:

@@ -13,7 +13,6 @@ from workspace_session.harness.context import BoundContext
 from workspace_session.harness.flush import offload
 from workspace_session.harness.manager import note_facts
 from workspace_session.harness.messages import as_message
-from workspace_session.model.messages import dangling_tool_calls
 
 Usage = dict[str, Any]
 
@@ -28,7 +27,7 @@ class MemoryFlushHook:
 
     async def before_call(self, ctx: BoundContext, message: Any) -> None:  # noqa: ARG002
         """Find the tool calls that no result was stored for."""
-        ctx.dangling_tool_calls = await in_thread(_dangling, ctx)
+        ctx.dangling_tool_calls = tuple(await in_thread(ctx.tree.dangling_tool_calls))
 
     async def after_call(self, ctx: BoundContext, message: Any, reply: Any) -> None:  # noqa: ARG002
         """The turn has ended well."""
@@ -45,12 +44,6 @@ class MemoryFlushHook:
         """Offload, count, and write the index."""
         messages = [as_message(message) for message in await call(ctx.source.get_messages)]
         await in_thread(_write, ctx, messages, usage, end_reason)
-
-
-def _dangling(ctx: BoundContext) -> tuple[str, ...]:
-    if not ctx.tree.exists():
-        return ()
-    return tuple(dangling_tool_calls(item.message for item in ctx.tree.context()))
 
 
 def _write(

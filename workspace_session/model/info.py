@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workspace_session.model import messages
 from workspace_session.model.tree import Tree
 
 
@@ -41,7 +40,6 @@ def member(tree: Tree, log_bytes: int) -> dict[str, Any]:
     summary = facts.get("summary")
     header = next(iter(tree.headers.values()), None)
     spent = tree.spent
-    dangling = messages.dangling_tool_calls(item.message for item in tree.context(tree.tip))
     known: dict[str, Any] = {
         **{name: facts.get(name) for name in ("name", "model", "source", "endReason")},
         "tags": sorted(tags) if isinstance(tags := facts.get("tags"), list) else None,
@@ -50,7 +48,7 @@ def member(tree: Tree, log_bytes: int) -> dict[str, Any]:
         "outputTokens": spent.output_tokens,
         "cost": spent.cost,
         "labels": tree.labels(),
-        "danglingToolCalls": dangling,
+        "danglingToolCalls": tree.dangling_tool_calls(),
     }
     return {
         "summary": summary if isinstance(summary, str) else tree.first_user_text() or "",

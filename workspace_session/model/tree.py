@@ -18,6 +18,8 @@ __all__ = ["NeedsLog", "Shown", "Tree"]
 
 Shown = Message | Compaction
 _MANY_NEW = 1000
+# In every dialect, calls and results have one of these; escaped letters might spell any of them.
+_OF_TOOLS = (b"tool", b"call", b"Call", b"function", b"program", b"_output", b"\\u00")
 
 
 class _Walk(NamedTuple):
@@ -185,6 +187,14 @@ class Tree(Fold):
         items.reverse()
         return items
 
+    def dangling_tool_calls(self) -> list[str]:
+        """The ids of calls that no message of the present context answers."""
+        # Most messages are plain talk: a look at their bytes costs far less than to understand them.
+        said = (item for item in self.context(self.tip) if type(item) is Message)
+        return messages.dangling_tool_calls(
+            item.message for item in said if _may_speak_of_tools((item.revision or item).line)
+        )
+
     def appended_since(self, tip: str | None) -> list[Message] | None:
         """The messages between an earlier tip and this one; None if it is no ancestor of it.
 
@@ -268,6 +278,10 @@ class Tree(Fold):
                 if messages.role(message) == "user" and messages.text(message).strip():
                     return node
         return None
+
+
+def _may_speak_of_tools(line: bytes) -> bool:
+    return any(mark in line for mark in _OF_TOOLS)
 
 
 def _start(item: Shown) -> str:
