@@ -12,6 +12,7 @@ from workspace_session import (
     MemoryFlushManager,
     RuntimeContext,
     SessionTools,
+    Workspace,
     WorkspaceManager,
     close_dangling,
 )
@@ -348,6 +349,13 @@ def test_tools_see_the_namespace_of_the_turn_else_of_their_context_and_no_other(
     assert "No session" in everything(of_bob)
     assert "budget of bob" in everything(of_bob)
     assert 'alice"' not in everything(SessionTools(workspace)).replace('"of-alice"', "")
+
+
+def test_without_any_context_the_tools_see_the_root_whatever_a_namespace_needs(tmp_path):
+    with Workspace(tmp_path, durability="os", namespace=lambda ctx: (ctx.user_id,)) as workspace:
+        workspace.agent("a").tree("s").append(said("m", "budget"))
+
+        assert 'session "s"' in SessionTools(workspace).session_list()
 
 
 # -- calls without a result ------------------------------------------------------------------------

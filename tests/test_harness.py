@@ -691,6 +691,33 @@ def test_when_loading_fails_the_agent_does_not_run_and_nothing_is_saved(workspac
     (bot.place.state("s") / "memory.json").unlink()
 
 
+def test_when_loading_is_cancelled_modules_go_back_and_nothing_is_saved(workspace, bot):
+    class Slow:
+        order = 150
+
+        async def before_call(self, ctx, message):
+            assert agent.memory.messages == [{"role": "user", "content": "stored"}]
+            loaded.set()
+            await asyncio.sleep(30)
+
+    async def main():
+        task = asyncio.create_task(
+            Harness(agent, "bot", workspace, hooks=[Slow()]).call("hi", at())
+        )
+        await loaded.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    agent, loaded = Talker(), asyncio.Event()
+    bot.state.save("s", "memory", {"messages": [{"role": "user", "content": "stored"}]})
+    run(main())
+
+    assert (agent.seen, agent.memory.messages) == ([], [])
+    assert bot.place.session_ids() == []
+    assert len(stored(workspace)["messages"]) == 1
+
+
 def test_when_a_hook_fails_before_the_agent_it_does_not_run_and_nothing_is_saved(workspace, bot):
     class Failing:
         def before_call(self, ctx, message):
@@ -821,6 +848,28 @@ def test_two_lists_that_were_rewritten_are_a_conflict(workspace):
         interfered(workspace, ConflictPolicy.MERGE, {"l": [2]}, {"l": [3]}, {"l": [1]})
 
 
+class Contested(JsonSession):
+    """A store in which somebody else is always a little faster."""
+
+    saves = 0
+
+    def save_to(self, session_key, modules, *, if_match=None):
+        type(self).saves += 1
+        self.save(session_key, "n", {"theirs": self.saves})
+        return super().save_to(session_key, modules, if_match=if_match)
+
+
+def test_a_merge_gives_up_after_five_rounds(workspace, tmp_path):
+    store = Contested(tmp_path / "states", "os")
+    harness = Harness(lambda message: "x", "bot", workspace, store, modules={"n": Counter()})
+
+    with pytest.raises(TurnConflict):
+        run(harness.call("hi", at()))
+
+    assert Contested.saves == 1 + 5
+    assert store.scoped(()).get("s", "n") == {"theirs": 6}
+
+
 # -- streams ---------------------------------------------------------------------------------------
 
 
@@ -922,6 +971,14 @@ def test_streams_of_agents_without_memory_are_stored_as_what_they_amount_to(work
         run(collected(Harness(agent, "bot", workspace).stream("hi", at())))
 
     assert texts(bot.tree("s")) == ["hi", "ab", "hi", "final"]
+
+
+def test_an_agent_that_stops_an_iteration_ends_its_turn_with_an_error(workspace):
+    def agent(message):
+        next(iter([]))
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        run(Harness(agent, "bot", workspace).call("hi", at()))
 
 
 def test_the_context_of_a_stream_does_not_leak_to_its_reader(workspace):

@@ -36,7 +36,8 @@ async def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
 
     It has the context variables of its caller, and keeps no thread from the calls of others.
     """
-    return await _result(_crowd(), partial(copy_context().run, function, *args, **kwargs))
+    work = partial(function, *args, **kwargs)
+    return await _result(_crowd(), partial(copy_context().run, _without_stops, work))
 
 
 async def seen_through(work: Coroutine[Any, Any, T]) -> T:
@@ -56,6 +57,13 @@ async def at_once(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
             return function(*args, **kwargs)
     except WorkspaceBusy:
         return await in_thread(function, *args, **kwargs)
+
+
+def _without_stops(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except StopIteration as error:  # which no future can hold: it would never be done
+        raise RuntimeError("the call raised StopIteration") from error
 
 
 async def _result(pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:

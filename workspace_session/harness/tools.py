@@ -13,7 +13,7 @@ from typing import Any
 
 from workspace_session.errors import InvalidId
 from workspace_session.harness.arguments import Arguments, BadArgument
-from workspace_session.harness.context import BoundContext, RuntimeContext, current_context
+from workspace_session.harness.context import RuntimeContext, current_context
 from workspace_session.harness.manager import WorkspaceManager
 from workspace_session.harness.tool_answers import (
     answer,
@@ -27,7 +27,7 @@ from workspace_session.model.info import SessionInfo
 from workspace_session.model.messages import tool_calls
 from workspace_session.model.offloading import is_summary, overlay_id
 from workspace_session.session.tool import number_input, schema, text_input
-from workspace_session.workspace import Workspace
+from workspace_session.workspace import AgentWorkspace, Workspace
 
 logger = logging.getLogger("workspace_session")
 
@@ -42,9 +42,9 @@ class SessionTools:
         self, workspace: Workspace | str | os.PathLike[str], ctx: RuntimeContext | None = None
     ) -> None:
         self._manager = WorkspaceManager(workspace)
+        self._workspace = self._manager.workspace
         self._ctx = ctx
-        if ctx is not None:
-            self._manager.namespace(ctx)  # which is refused here, if it has to be
+        self._namespace()  # which is refused here, if it has to be
 
     def schemas(self) -> list[dict[str, Any]]:
         """The tools as models are told of them."""
@@ -88,9 +88,15 @@ class SessionTools:
             "session_history": (_HISTORY, _HISTORY_INPUT, self._history),
         }
 
-    @property
-    def _context(self) -> RuntimeContext | None:
-        return current_context() or self._ctx
+    def _namespace(self) -> tuple[str, ...]:
+        ctx = current_context() or self._ctx
+        return () if ctx is None else self._manager.namespace(ctx)
+
+    def _agent_ids(self) -> list[str]:
+        return self._workspace.layout.agent_ids(self._namespace())
+
+    def _agent(self, agent_id: str) -> AgentWorkspace:
+        return self._workspace.agent(agent_id, namespace=self._namespace())
 
     # -- the tools ---------------------------------------------------------------------------------
 
@@ -99,10 +105,10 @@ class SessionTools:
         from workspace_session.search.snippets import snippet
 
         query, agent_id = given.text("query"), given.text_or_none("agent_id")
-        hits = self._manager.workspace.searcher.search(
+        hits = self._workspace.searcher.search(
             query,
             given.count("max_results", 10, 50),
-            namespace=self._manager.namespace(self._context),
+            namespace=self._namespace(),
             agent=agent_id,
             everything=True,
             newest_first=True,
@@ -126,14 +132,13 @@ class SessionTools:
 
     def _list(self, given: Arguments) -> str:
         agent_id = given.text_or_none("agent_id")
-        ctx = self._context
-        agents = self._manager.list_agents(ctx) if agent_id is None else [agent_id]
-        infos = [info for one in agents for info in self._manager.list_sessions(one, ctx)]
+        agents = [agent_id] if agent_id is not None else self._agent_ids()
+        infos = [info for one in agents for info in self._agent(one).sessions()]
         if not infos:
             return f"No sessions{_in_agent(' for', agent_id)}."
         infos.sort(key=lambda info: info.updated_at or "", reverse=True)
         items = [
-            session_item(number, info, is_this=_is_this(ctx, info))
+            session_item(number, info, is_this=_is_this(info))
             for number, info in enumerate(infos[:_MOST_SESSIONS], 1)
         ]
         header = f"{counted(len(infos), 'session', 'sessions')}, "
@@ -142,7 +147,7 @@ class SessionTools:
     def _history(self, given: Arguments) -> str:
         agent_id, session_id = given.text("agent_id"), given.text("session_id")
         last_n = given.count("last_n", 20, 200)
-        agent = self._manager.agent(agent_id, self._context)
+        agent = self._agent(agent_id)
         tree = agent.tree(session_id)
         if not tree.exists() and session_id not in agent.session_ids():
             return (
@@ -170,11 +175,9 @@ def _in_agent(how: str, agent_id: str | None) -> str:
     return "" if agent_id is None else f"{how} agent {quoted(agent_id)}"
 
 
-def _is_this(ctx: RuntimeContext | None, info: SessionInfo) -> bool:
-    return isinstance(ctx, BoundContext) and (ctx.agent_id, ctx.session_id) == (
-        info.agent_id,
-        info.id,
-    )
+def _is_this(info: SessionInfo) -> bool:
+    ctx = current_context()
+    return ctx is not None and (ctx.agent_id, ctx.session_id) == (info.agent_id, info.id)
 
 
 # -- what models are told --------------------------------------------------------------------------

@@ -98,6 +98,7 @@ def compare(tree: Tree, drafts: Sequence[Draft]) -> Findings:
     findings = Findings()
     known = _known_by_content(tree, [one for one in drafts if not is_summary(one.id)], findings)
     said: dict[str, Content] = {}  # what this very conversation has said under an id
+    gone = _Gone(tree)
     for one in drafts:
         if one.id is None:
             found = next(known)
@@ -110,14 +111,16 @@ def compare(tree: Tree, drafts: Sequence[Draft]) -> Findings:
             findings.ids.append(overlay_id(one.id))
             findings.ignored += 1
         else:
-            _compare_one(tree, one, said, findings)
+            _compare_one(tree, one, said, gone, findings)
     return findings
 
 
 # -- by id -----------------------------------------------------------------------------------------
 
 
-def _compare_one(tree: Tree, one: Draft, said: dict[str, Content], findings: Findings) -> None:
+def _compare_one(
+    tree: Tree, one: Draft, said: dict[str, Content], gone: _Gone, findings: Findings
+) -> None:
     assert one.id is not None
     findings.ids.append(one.id)
     node = tree.here(one.id)
@@ -128,7 +131,7 @@ def _compare_one(tree: Tree, one: Draft, said: dict[str, Content], findings: Fin
     before = said.get(one.id) or (node.message if node is not None else None)
     is_gone = before is None and tree.is_gone(one.id)
     if is_gone:
-        before = _last_words(tree, one.id)
+        before = gone.last_words(one.id)
     if before is not None and _are_same(content, before):
         # What was deleted stays so: that a memory still has it does not bring it back.
         findings.ignored += is_gone
@@ -144,13 +147,23 @@ def _compare_one(tree: Tree, one: Draft, said: dict[str, Content], findings: Fin
         said[one.id] = content
 
 
-def _last_words(tree: Tree, message_id: str) -> Content | None:
-    """What a message said that is deleted or cleared now."""
-    for entry in reversed(tree.entries):
-        target = entry.target_id if isinstance(entry, Update) else entry.id
-        if isinstance(entry, Message | Update) and target == message_id:
-            return entry.message
-    return None
+class _Gone:
+    """What messages said that are deleted or cleared now; one look at all entries, if at any."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._entries: dict[str, Message | Update] | None = None
+
+    def last_words(self, message_id: str) -> Content | None:
+        """What a message said last."""
+        if self._entries is None:
+            self._entries = {}
+            for entry in self._tree.entries:
+                if isinstance(entry, Message | Update):
+                    target = entry.target_id if isinstance(entry, Update) else entry.id
+                    self._entries[target] = entry
+        found = self._entries.get(message_id)
+        return None if found is None else found.message
 
 
 def _are_same(one: Content, other: Content) -> bool:
