@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import threading
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -21,7 +20,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from concurrent.futures import Future
 from contextlib import aclosing
 from functools import partial
 from types import TracebackType
@@ -29,7 +27,6 @@ from typing import Any, Self
 
 from workspace_session.bridge import ended, in_thread, seen_through
 from workspace_session.errors import (
-    HarnessClosed,
     ReentrantCall,
     StateConflict,
     TurnConflict,
@@ -51,6 +48,7 @@ from workspace_session.harness.context import (
     made_current,
 )
 from workspace_session.harness.flushing import MemoryFlushHook
+from workspace_session.harness.gate import Gate
 from workspace_session.harness.hooks import Hooks
 from workspace_session.harness.messages import as_message
 from workspace_session.harness.notes import extract_notes
@@ -97,10 +95,7 @@ class Harness:
         self._hooks = Hooks(
             hooks, without, conflict_policy=ConflictPolicy(conflict_policy), summarize=summarize
         )
-        self._mutex = threading.Lock()
-        self._turns = 0
-        self._closed = False
-        self._idle: list[Future[None]] = []  # those who wait for the last turn to end
+        self._gate = Gate(name)
 
     def __repr__(self) -> str:
         return f"Harness({self.name!r})"
@@ -142,24 +137,17 @@ class Harness:
         if not isinstance(reason, str) or not reason:
             raise ValueError("a reason is a text that is not empty")
         bound = self._bind(ctx)
-        with _Entered(self):
+        with self._gate:
             async with self._turn_of(bound):
                 if await in_thread(_is_there, bound):
-                    await seen_through(self._end(bound, reason))
+                    await self._end(bound, reason)
 
     async def close(self) -> None:
         """Refuse new turns and wait for those that there are."""
         ctx = current_context()
         if ctx is not None and ctx.harness is self:
             raise ReentrantCall(ctx.session_id)
-        idle: Future[None] = Future()
-        with self._mutex:
-            self._closed = True
-            if self._turns:
-                self._idle.append(idle)
-            else:
-                idle.set_result(None)
-        await asyncio.wrap_future(idle)
+        await self._gate.close()
         if self._own is not None:
             await in_thread(self._own.close)
 
@@ -193,7 +181,7 @@ class Harness:
         return turn_of(keys, session_id=ctx.session_id)
 
     async def _turn(self, ctx: BoundContext, message: Any, run: Run) -> Any:
-        with _Entered(self):
+        with self._gate:
             async with self._turn_of(ctx):
                 with made_current(ctx):
                     wrapped = await self._begun(ctx, message)
@@ -266,31 +254,6 @@ class Harness:
             await extract_notes(ctx, await _conversation(ctx))
             if persistence is not None:
                 await persistence.after_call(ctx, None, None)
-
-
-class _Entered:
-    """Counts the turns of a harness, those that wait included."""
-
-    def __init__(self, harness: Harness) -> None:
-        self._harness = harness
-
-    def __enter__(self) -> None:
-        harness = self._harness
-        with harness._mutex:
-            if harness._closed:
-                raise HarnessClosed(harness.name)
-            harness._turns += 1
-
-    def __exit__(self, *_: object) -> None:
-        harness = self._harness
-        with harness._mutex:
-            harness._turns -= 1
-            waiting, harness._idle = (
-                (harness._idle, []) if not harness._turns else ([], harness._idle)
-            )
-        for idle in waiting:
-            if idle.set_running_or_notify_cancel():
-                idle.set_result(None)
 
 
 async def _answer(message: Any, wrapped: Wrapped, ctx: BoundContext) -> Any:
