@@ -287,6 +287,56 @@ def test_offloading_twice_adds_nothing_whatever_was_there(before, conversation, 
         assert texts(tree) == once
 
 
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("say"), st.text("ab", min_size=1, max_size=3)),
+        st.tuples(st.sampled_from(["grow", "edit", "cut", "forget"]), st.integers(0, 9)),
+        st.tuples(st.sampled_from(["compact", "reopen"]), st.integers(0, 9)),
+    ),
+    max_size=25,
+)
+
+
+@given(steps=steps)
+def test_whatever_a_memory_goes_through_the_transcript_has_every_message_once_at_its_fullest(
+    steps, tmp_path_factory
+):
+    agent = Workspace(tmp_path_factory.mktemp("w"), durability="os").agent("a")
+    tree = agent.tree("s")
+    memory, wanted = [], {}
+    for number, (what, detail) in enumerate(steps):
+        chosen = memory[detail % len(memory)] if memory and isinstance(detail, int) else None
+        if what == "say":
+            memory.append(said(f"m{number}", detail + "x" * 30))
+        elif what == "grow" and chosen:
+            chosen["content"] = wanted[chosen["id"]] + "more"
+        elif what == "edit" and chosen:
+            chosen["content"] = f"edited {number} " + "y" * 20
+        elif what == "cut" and chosen:
+            chosen["content"] = chosen["content"].removesuffix("…")[: detail + 1] + "…"
+        elif what == "forget" and chosen:
+            memory.remove(chosen)
+        elif what == "compact" and tree.leaf:
+            path = tree.path()
+            tree.compact("short", path[0].id, path[detail % len(path)].id)
+            tree.trim()
+        elif what == "reopen":
+            tree = agent.tree("s")
+        for message in memory:
+            if what != "cut" or message is not chosen:
+                stored = wanted.get(message["id"])
+                if stored is None or not message["content"].endswith("…"):
+                    wanted[message["id"]] = message["content"]
+
+        tree.offload(memory)
+        again = tree.offload(memory)
+
+        assert (again.added, again.updated) == (0, 0)
+        assert {entry.id: entry.message["content"] for entry in tree.path()} == wanted
+        assert [entry.id for entry in tree.path()] == list(wanted)
+    assert tree.verify() == []
+
+
 # -- what a message may be -------------------------------------------------------------------------
 
 
