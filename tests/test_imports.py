@@ -27,7 +27,7 @@ LAYERS = {
     "workspace": {"errors", "model", "files", "search", "stores"},
     "doctor": {"errors", "model", "files", "git", "workspace"},
     "postgres": {"stores"},
-    "adapters": {"", "errors", "bridge"},
+    "adapters": {"", "errors", "model", "files", "harness", "bridge"},  # other tools' files too
     # what commands need besides has no name at the top: values to draw, and whole layers
     "cli": {"", "errors", "model", "git", "adapters", "doctor", "export", "postgres"},
     "": {"errors", "model", "files", "search", "session", "stores", "harness", "git", "workspace"},

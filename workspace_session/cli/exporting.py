@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from workspace_session.cli import transcripts
+from workspace_session.cli.agentscope import export_agentscope
 from workspace_session.cli.options import example
 
 
@@ -16,3 +17,4 @@ def export_group() -> None:
 export_group.add_command(transcripts.markdown)
 export_group.add_command(transcripts.jsonl)
 export_group.add_command(transcripts.html)
+export_group.add_command(export_agentscope)

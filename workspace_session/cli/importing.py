@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from workspace_session.cli.agentscope import import_agentscope
 from workspace_session.cli.openai_agents import import_openai_agents
 from workspace_session.cli.options import example
 
@@ -17,3 +18,4 @@ def import_group() -> None:
 
 
 import_group.add_command(import_openai_agents)
+import_group.add_command(import_agentscope)
