@@ -1,0 +1,2 @@
+"""AgentScope 2.x. Run by `test_agentscope_python.py`."""
+def test_x(): pass

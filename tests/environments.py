@@ -1,0 +1,90 @@
+"""Virtual environments for SDKs that cannot live beside each other, or beside what the tests need.
+
+Each has one SDK as pip installs it, and sees our package and the test tools of the running
+environment behind it. They are kept in the project's directory, so that only the first run waits.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+from filelock import FileLock
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / ".venv-sdks"
+
+
+class NotInstalled(Exception):
+    """An environment could not be made; the text is what pip says."""
+
+
+def environment(name: str, *requirements: str) -> Path:
+    """The Python of the environment of that name, which is made if it is not there."""
+    directory = KEPT / name
+    python = directory / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    made_of = directory / "made-of.json"
+    wanted = json.dumps([sys.version, sys.prefix, *requirements])
+    KEPT.mkdir(exist_ok=True)
+    with FileLock(KEPT / f"{name}.lock"):
+        if not made_of.exists() or made_of.read_text() != wanted:
+            venv.create(directory, clear=True, with_pip=False)
+            _install(python, requirements)
+            _let_see(python, directory)
+            made_of.write_text(wanted)
+    return python
+
+
+def _install(python: Path, requirements: tuple[str, ...]) -> None:
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*pip, "install", "--quiet", "--no-compile", *requirements],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    if done.returncode != 0:
+        raise NotInstalled(done.stderr.strip()[-500:])
+
+
+def _let_see(python: Path, directory: Path) -> None:
+    """Behind its own packages: our package from here, and the test tools of this environment."""
+    line = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    done = subprocess.run([python, "-c", line], capture_output=True, text=True, check=True)
+    behind = [str(ROOT), str(ROOT / "tests"), sysconfig.get_path("purelib")]
+    (Path(done.stdout.strip()) / "behind.pth").write_text("\n".join(behind) + "\n")
+
+
+def run_tests(python: Path, suite: Path, report: Path) -> dict[str, str]:
+    """Run a suite in an environment: for each test "" or how it failed."""
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", f"--junitxml={report}"]
+    # Warnings are the SDK's own; errors of ours are raised, and fail a test.
+    config = ["-o", "addopts=", "-o", "filterwarnings=default"]
+    done = subprocess.run(
+        [python, "-m", "pytest", *options, *config, str(suite)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    if not report.exists():
+        raise AssertionError(f"{suite.name} did not run:\n{done.stdout}\n{done.stderr}")
+    return _outcomes(report, done.stdout)
+
+
+def _outcomes(report: Path, printed: str) -> dict[str, str]:
+    from xml.etree import ElementTree
+
+    found = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        wrong = [
+            child.text or child.get("message", "") for child in case if child.tag != "system-out"
+        ]
+        found[case.get("name", "")] = "\n".join(wrong)
+    if not found:
+        raise AssertionError(printed)
+    return found
