@@ -63,7 +63,7 @@ def run_tests(python: Path, suite: Path, report: Path) -> dict[str, str]:
     """Run a suite in an environment: for each test "" or how it failed."""
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", f"--junitxml={report}"]
     # Warnings are the SDK's own; errors of ours are raised, and fail a test.
-    config = ["-o", "addopts=", "-o", "filterwarnings=default"]
+    config = ["-o", "addopts=", "-o", "filterwarnings=default", "--tb=native", "--timeout=60"]
     done = subprocess.run(
         [python, "-m", "pytest", *options, *config, str(suite)],
         cwd=ROOT,

@@ -29,6 +29,7 @@ from workspace_session.files.follow import Choice, Chosen
 from workspace_session.files.index import SessionIndex
 from workspace_session.files.layout import AgentPlace, Layout, root_above
 from workspace_session.files.locks import lock_at
+from workspace_session.files.payloads import keep_payload
 from workspace_session.files.purge import Purged, purge
 from workspace_session.files.retention import Retention
 from workspace_session.files.session_tree import SessionTree
@@ -464,6 +465,10 @@ class AgentWorkspace:
         from workspace_session.stores.files import FileStore  # which needs this module
 
         return FileStore(self)
+
+    def keep_file(self, data: bytes, extension: str) -> str:
+        """Keep a payload in a file that is named after its content; the path below the root."""
+        return keep_payload(self.place, data, extension, durable=self._durable)
 
     # -- looking after it --------------------------------------------------------------------------
 

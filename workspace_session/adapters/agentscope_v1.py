@@ -10,10 +10,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from workspace_session import JsonSession
+from workspace_session import ABSENT, JsonSession
 from workspace_session.bridge import in_thread
-from workspace_session.files.modules import check_modules, copy_of, load_module
+from workspace_session.files.modules import check_modules, copy_of, load_module, take_state
 from workspace_session.files.state_store import StateStore
+from workspace_session.harness.conflicts import TakenState
 
 try:
     from agentscope.session import SessionBase
@@ -27,13 +28,14 @@ class AgentScopeSession(SessionBase):
     """What AgentScope calls a session, on a state store, or on the one at a directory."""
 
     def __init__(self, store_or_path: StateStore | str | os.PathLike[str]) -> None:
-        is_store = isinstance(store_or_path, StateStore)
-        self.store = store_or_path if is_store else JsonSession(store_or_path)
+        if not isinstance(store_or_path, StateStore):
+            store_or_path = JsonSession(store_or_path)
+        self.store: StateStore = store_or_path
 
     async def save_session_state(self, session_id: str, user_id: str = "", **modules: Any) -> None:
         """Save the states that modules have now; those of other modules stay."""
         check_modules(modules)
-        taken = {name: _Taken(copy_of(module.state_dict())) for name, module in modules.items()}
+        taken = {name: TakenState(take_state(name, module)) for name, module in modules.items()}
         await in_thread(self._store(user_id).save_to, session_id, taken)
 
     async def load_session_state(
@@ -41,13 +43,13 @@ class AgentScopeSession(SessionBase):
     ) -> None:
         """Give modules the states that are stored for them; others are left alone."""
         check_modules(modules)
-        taken = {name: _Taken() for name in modules}
-        store = self._store(user_id)
-        if not await in_thread(store.load_if_exists, session_id, taken):
+        looked_at = {name: TakenState() for name in modules}
+        found = await in_thread(self._store(user_id).load_versioned, session_id, looked_at)
+        if found is None:
             _absent(session_id, allow_not_exist)
-        for name, holder in taken.items():
-            if holder.is_loaded:
-                load_module(name, modules[name], holder.state)
+        for name, stored in (found or {}).items():
+            if stored.etag is not ABSENT:
+                load_module(name, modules[name], stored.value)
 
     async def update_session_state(
         self,
@@ -78,20 +80,6 @@ class AgentScopeSession(SessionBase):
 
     def _store(self, user_id: str) -> StateStore:
         return self.store.scoped((user_id,)) if user_id else self.store
-
-
-class _Taken:
-    """A state on its way between a module and a file."""
-
-    def __init__(self, state: Any = None) -> None:
-        self.state = state
-        self.is_loaded = False
-
-    def state_dict(self) -> Any:
-        return self.state
-
-    def load_state_dict(self, state: Any) -> None:
-        self.state, self.is_loaded = state, True
 
 
 def _absent(session_id: str, allowed: bool) -> None:

@@ -241,6 +241,10 @@ class AgentPlace:
         """Payloads that were handed over."""
         return self.directory / "files"
 
+    def payload(self, name: str) -> Path:
+        """One of them; its name is made of what it holds."""
+        return self.files / name
+
     @property
     def index(self) -> Path:
         """The derived index of the sessions."""

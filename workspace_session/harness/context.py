@@ -6,8 +6,9 @@ has everything filled in, lives as long as the turn, and is what `current_contex
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -94,6 +95,12 @@ class BoundContext(RuntimeContext):
     def tree(self) -> SessionTree:
         """The transcript of the session."""
         return self.agent.tree(self.session_id)
+
+    @property
+    def turn_keys(self) -> list[Hashable]:
+        """What its turn queues under: the session, and its state where that goes by another name."""
+        place = (os.fspath(self.workspace.root), self.namespace, self.agent_id)
+        return [(*place, self.session_id), (*place, self.session_key)]
 
     async def before_reasoning(self, messages: Sequence[Any]) -> Messages:
         """What to show the model: to be called before each further call of it."""

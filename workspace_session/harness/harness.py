@@ -15,7 +15,6 @@ from collections.abc import (
     AsyncGenerator,
     Awaitable,
     Callable,
-    Hashable,
     Iterable,
     Mapping,
     Sequence,
@@ -174,8 +173,7 @@ class Harness:
         return ctx
 
     def _turn_of(self, ctx: BoundContext) -> Any:
-        place = (os.fspath(self.workspace.root), ctx.namespace, self.name)
-        keys: list[Hashable] = [(*place, ctx.session_id), (*place, ctx.session_key)]
+        keys = ctx.turn_keys
         if self._wrapped is not None:  # objects that turns share have one state at a time
             keys += [id(module) for module in self._wrapped.modules.values()]
         return turn_of(keys, session_id=ctx.session_id)
