@@ -32,11 +32,13 @@ from agentscope.tool import FunctionTool, Toolkit
 from workspace_session import (
     ABSENT,
     ConflictPolicy,
+    ReentrantCall,
     StateConflict,
     StateLoadFailed,
     TurnConflict,
     TurnNotSaved,
     Workspace,
+    current_context,
 )
 from workspace_session.adapters.agentscope_v2 import (
     PersistenceMiddleware,
@@ -317,17 +319,52 @@ def test_a_stream_that_is_closed_is_saved_also_from_another_task(workspace, stor
     agent = agent_of(workspace, Scripted("hello", "and again"))
 
     async def run():
-        stream = agent._reply(UserMsg("u", "hi"))
+        stream = agent.reply_stream(UserMsg("u", "hi"))
         while not agent.model.shown:
             await anext(stream)
         await asyncio.create_task(stream.aclose())
 
-    asyncio.run(run())
+    asyncio.run(run())  # whose end is that of the turn, if it has not come before
 
     assert said(workspace)[0] == "hi"
     assert workspace.agent("Friday").sessions()[0].end_reason == "cancelled"
     ask(agent, "still there?")
     assert said(workspace)[-2:] == ["still there?", "and again"]
+
+
+def test_a_reply_that_is_interrupted_ends_as_the_agent_wants_it(workspace):
+    async def interrupted(agent):
+        task = asyncio.ensure_future(agent.reply(UserMsg("u", "hi")))
+        while not agent.model.shown:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        return (await task).get_text_content()
+
+    ours = asyncio.run(interrupted(agent_of(workspace, Scripted(hangs))))
+    plain = asyncio.run(interrupted(Agent("Friday", "You help.", Scripted(hangs))))
+
+    assert ours == plain
+
+
+def test_tools_see_the_context_of_their_turn(workspace):
+    seen = []
+
+    async def look():
+        seen.append((current_context().session_id, current_context().user_id))
+        return "looked"
+
+    ask(agent_of(workspace, Scripted(look), user_id="alice"), "look")
+
+    assert seen == [("s", "alice")]
+    assert current_context() is None
+
+
+def test_a_turn_inside_of_itself_is_refused(workspace):
+    async def again():
+        await agent_of(workspace, Scripted("never")).reply(UserMsg("u", "inner"))
+
+    with pytest.raises(ReentrantCall):
+        ask(agent_of(workspace, Scripted(again)), "outer")
 
 
 def test_sessions_and_users_are_apart_when_they_talk_at_once(workspace):

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Hashable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
 from workspace_session.errors import ReentrantCall
@@ -55,8 +55,7 @@ async def turn_of(keys: Iterable[Hashable], *, session_id: str) -> AsyncIterator
         try:
             yield
         finally:
-            with suppress(ValueError):  # the end of a stream may come from another context
-                _inside.reset(token)
+            _inside.reset(token)
     finally:
         with _mutex:
             _leave(turn)

@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from agentscope.message import Msg
@@ -28,12 +29,13 @@ from workspace_session import (
 )
 from workspace_session.adapters.agentscope_v2.conversation import Context, dumped
 from workspace_session.adapters.agentscope_v2.state import KEY, grown_from, remember
-from workspace_session.bridge import in_thread, seen_through
+from workspace_session.bridge import ended, in_thread, seen_through
 from workspace_session.files.modules import take_state
 from workspace_session.files.state_bytes import render_value
 from workspace_session.harness.binding import bind
+from workspace_session.harness.channel import Channel
 from workspace_session.harness.conflicts import save_states
-from workspace_session.harness.context import BoundContext
+from workspace_session.harness.context import BoundContext, made_current
 from workspace_session.harness.flushing import MemoryFlushHook, Usage, usage_of
 from workspace_session.harness.turns import turn_of
 
@@ -61,27 +63,45 @@ class PersistenceMiddleware(MiddlewareBase):
         """Pass on every event of a reply; then save."""
         given = RuntimeContext(session_id=agent.state.session_id, user_id=self.user_id)
         ctx = bind(given, workspace=self.workspace, agent_id=agent.name)
+        channel = Channel()
+        work = self._turn(ctx, agent, channel, partial(next_handler, **input_kwargs))
+        task = channel.closed_by(asyncio.get_running_loop().create_task(work))
+        try:
+            while await _has_more(channel, task):
+                yield channel.item
+            await task
+        finally:
+            if not task.done():  # whoever reads has had enough
+                task.cancel()
+                await ended(task)
+
+    async def _turn(
+        self, ctx: BoundContext, agent: Any, channel: Channel, reply_of: Callable[[], Any]
+    ) -> None:
+        """The turn has a task of its own: a stream that nobody reads any more ends with its loop."""
         async with turn_of(ctx.turn_keys, session_id=ctx.session_id):
-            reply, ended, costs = None, "", _costs(agent)
-            try:
-                async with aclosing(next_handler(**input_kwargs)) as events:
-                    async for event in events:
-                        reply = event if isinstance(event, Msg) else reply
-                        ended = getattr(event, "finished_reason", ended)
-                        yield event
-            except BaseException as error:
-                await seen_through(self._failed(ctx, agent, costs, error))
-                raise
-            end_reason = _END_REASONS.get(ended)
-            errors = await seen_through(self._save(ctx, agent, costs, end_reason))
-            if errors:
-                is_conflict = any(isinstance(error, StateConflict) for error in errors)
-                raise (TurnConflict if is_conflict else TurnNotSaved)(reply, errors) from errors[0]
+            with made_current(ctx):
+                reply, finished, costs = None, "", _costs(agent)
+                try:
+                    async with aclosing(reply_of()) as events:
+                        async for event in events:
+                            reply = event if isinstance(event, Msg) else reply
+                            finished = getattr(event, "finished_reason", finished)
+                            await channel.send(event)
+                except BaseException as error:
+                    await seen_through(self._failed(ctx, agent, costs, error))
+                    raise
+                end_reason = _END_REASONS.get(finished)
+                errors = await seen_through(self._save(ctx, agent, costs, end_reason))
+                if errors:
+                    is_conflict = any(isinstance(error, StateConflict) for error in errors)
+                    kind = TurnConflict if is_conflict else TurnNotSaved
+                    raise kind(reply, errors) from errors[0]
 
     async def _failed(
         self, ctx: BoundContext, agent: Any, costs: Mapping[str, Usage], error: BaseException
     ) -> None:
-        stopped = isinstance(error, asyncio.CancelledError | GeneratorExit)
+        stopped = isinstance(error, asyncio.CancelledError)
         for failure in await self._save(ctx, agent, costs, "cancelled" if stopped else "error"):
             logger.error("a turn of session %r is not saved", ctx.session_id, exc_info=failure)
             error.add_note(f"the turn is not saved: {type(failure).__name__}: {failure}")
@@ -117,6 +137,17 @@ class PersistenceMiddleware(MiddlewareBase):
         )
         # Where it was merged, the store has another etag, and the next turn is merged against this.
         remember(state, ctx.session_key, Versioned(taken, render_value(taken).etag))
+
+
+async def _has_more(channel: Channel, task: asyncio.Task[Any]) -> bool:
+    """Wait for the next event. To be cancelled is for the agent, which may have more to say of it."""
+    while True:
+        try:
+            return await channel.has_more()
+        except asyncio.CancelledError:
+            if task.done():
+                raise
+            task.cancel()
 
 
 def _costs(agent: Any) -> dict[str, Usage]:
