@@ -33,10 +33,13 @@ def import_agentscope(
     if state:
         if not source.is_dir():
             raise click.UsageError(f"{source} is not a directory of state files")
-        names = java.import_state(source, agent.state, session or source.resolve().name)
+        key = session or source.resolve().name
+        names = java.import_state(source, agent.state, key)
+        if not names:
+            raise click.ClickException(f"there are no state files in {source}")
         if as_json:
             echo_json(names)
-        talk(f"imported {plural(len(names), 'state')}: {', '.join(names) or 'there are none'}")
+        talk(f"imported {plural(len(names), 'state')} into session {key}: {', '.join(names)}")
         return
     done = []
     for name, path in _transcripts(source, session):
