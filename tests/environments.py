@@ -76,6 +76,16 @@ def run_tests(python: Path, suite: Path, report: Path) -> dict[str, str]:
     return _outcomes(report, done.stdout)
 
 
+def examples_for(page: Path, environment: str, copy: Path) -> Path:
+    """A copy of a page with those examples alone that need an environment, as ones to be run."""
+    text = page.read_text("utf-8").replace("```python\n", "```elsewhere\n")
+    mine = f"```python {environment}\n"
+    head, *sections = text.split("\n## ")
+    chosen = [section for section in sections if mine in section]
+    copy.write_text("\n## ".join([head, *chosen]).replace(mine, "```python\n"), "utf-8")
+    return copy
+
+
 def _outcomes(report: Path, printed: str) -> dict[str, str]:
     from xml.etree import ElementTree
 

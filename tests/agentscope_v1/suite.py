@@ -18,6 +18,8 @@ from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.module import StateModule
 from agentscope.session import SessionBase
 from agentscope.tool import Toolkit, ToolResponse
+from environments import examples_for
+from test_docs import DOCS, run, sections
 
 from workspace_session import (
     JsonSession,
@@ -314,3 +316,11 @@ def test_what_cannot_be_saved_or_loaded_is_said_and_changes_nothing(session):
             await session.load_session_state("s", a=Counter())
 
     asyncio.run(run())
+
+
+def test_the_examples_of_the_page_print_what_it_shows(tmp_path, monkeypatch):
+    page = examples_for(DOCS / "agentscope.md", "agentscope-v1", tmp_path / "agentscope.md")
+    monkeypatch.chdir(tmp_path)
+    (section,) = sections(page)
+
+    run(section)

@@ -28,6 +28,8 @@ from agentscope.model import ChatModelBase, ChatResponse, ChatUsage, StructuredR
 from agentscope.permission import PermissionBehavior, PermissionDecision
 from agentscope.state import AgentState
 from agentscope.tool import FunctionTool, Toolkit
+from environments import examples_for
+from test_docs import DOCS, run, sections
 
 from workspace_session import (
     ABSENT,
@@ -573,3 +575,11 @@ def test_what_a_tool_gave_back_is_kept_as_text(workspace):
     assert lines[2].startswith("[image/png: workspace:///agents/Friday/files/")
     assert path.startswith("agents/Friday/files/")
     assert path.endswith(".txt")
+
+
+def test_the_examples_of_the_page_print_what_it_shows(tmp_path, monkeypatch):
+    page = examples_for(DOCS / "agentscope.md", "agentscope-v2", tmp_path / "agentscope.md")
+    monkeypatch.chdir(tmp_path)
+    (section,) = sections(page)
+
+    run(section)

@@ -109,6 +109,8 @@ def _parsed(data: bytes) -> tuple[dict[str, Any], Any]:
         raise NotALine("it is nested too deeply") from None
     except NotALine:
         raise
+    except json.JSONDecodeError as error:
+        raise NotALine(f"it is not JSON: {error.msg}: character {error.colno}") from None
     except (ValueError, StateNotSerializable) as error:
         raise NotALine(f"it is not JSON: {error}") from None
     return {name: value for name, value in plain.items() if value is not None}, time
