@@ -9,6 +9,7 @@ import sys
 import pytest
 from clones import ALONE, Clone, identify, run
 
+from workspace_session.cli import main
 from workspace_session.git import GitFailed, Repository, install, installed, status
 from workspace_session.git.install import driver
 
@@ -241,3 +242,28 @@ def test_the_status_counts_commits_on_both_sides(clone, tmp_path):
 
     assert (found.ahead, found.behind, found.undecided) == (1, 0, False)
     assert found.remote == f"origin/{found.branch}"
+
+
+def test_the_status_names_sessions_that_a_merge_left_with_two_heads(clone, capsys):
+    clone.install()
+    for session in ("s", "t", "u"):
+        clone.say("base", session)
+    clone.commit()
+    clone.git("branch", "other")
+    clone.say("here")
+    clone.say("only here", "t")
+    clone.commit()
+    clone.git("switch", "-q", "other")
+    clone.say("there")
+    clone.say("only there", "u")
+    clone.commit()
+    assert status(clone.workspace).heads == {}
+
+    clone.git("merge", "-q", "--no-edit", "-")
+
+    assert status(clone.workspace).heads == {"'s' (agent 'a')": 2}
+    main(["-C", str(clone.root), "git", "status"], standalone_mode=False)
+    said = "the last merge left session 's' (agent 'a') with two heads\n"
+    assert said in capsys.readouterr().out
+    clone.tree().delete([clone.tree().leaf])
+    assert status(clone.workspace).heads == {}

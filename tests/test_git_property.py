@@ -142,11 +142,12 @@ class World:
         return repr(found)
 
 
-def three_clones(directory: Path, *, ours: bool) -> list[Clone]:
+def three_clones(directory: Path, below: str, *, ours: bool) -> list[Clone]:
     (directory / NAMES[0]).mkdir()
     run(directory / NAMES[0], "init", "-q")
     identify(directory / NAMES[0])
-    first = Clone(directory / NAMES[0])
+    (directory / NAMES[0] / below).mkdir(parents=True, exist_ok=True)
+    first = Clone(directory / NAMES[0], below)
     first.install()
     if not ours:  # a clone of somebody who does not have our command
         run(first.directory, "config", "--unset", "merge.union.driver")
@@ -155,13 +156,14 @@ def three_clones(directory: Path, *, ours: bool) -> list[Clone]:
     first.say("base")
     first.say("of all")
     first.commit()
-    return [first, *(copied(first, directory / name) for name in NAMES[1:])]
+    return [first, *(copied(first, directory / name, below) for name in NAMES[1:])]
 
 
 def live(seed: int, steps: int, *, ours: bool) -> None:
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as directory:
-        world = World(three_clones(Path(directory), ours=ours), chance)
+        below = chance.choice(["", "team/notes"])  # at the top of the repository, or in it
+        world = World(three_clones(Path(directory), below, ours=ours), chance)
         for _ in range(steps):
             clone = chance.choice(world.clones)
             for _ in range(chance.randrange(6)):
@@ -191,6 +193,50 @@ def test_with_the_driver_everything_is_there_once_and_all_see_the_same(seed):
 @given(seeds)
 def test_with_the_plain_union_everything_is_there_once_and_all_see_the_same(seed):
     live(seed, 8, ours=False)
+
+
+def merged_both_ways(seed: int, *, ours: bool) -> None:
+    """Two clones that were written apart, each merged into a copy of the other."""
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        below = chance.choice(["", "team/notes"])
+        world = World(three_clones(directory, below, ours=ours), chance)
+        left, right, _ = world.clones
+        for clone in (left, right):
+            for _ in range(chance.randrange(2, 8)):
+                world.write(clone)
+        left_copy, right_copy = (
+            copied(clone, directory / f"copy-{at}", below) for at, clone in enumerate((left, right))
+        )
+        world.take(left_copy, right, "merge")
+        world.take(right_copy, left, "merge")
+
+        world.clones = [left_copy, right_copy]
+        world.check(ours=ours)
+        if ours:
+            trees = {clone.git("rev-parse", "HEAD^{tree}").stdout for clone in world.clones}
+            assert len(trees) == 1
+
+
+@few(1)
+@given(seeds)
+def test_a_merge_b_is_b_merge_a_with_the_driver(seed):
+    merged_both_ways(seed, ours=True)
+
+
+@few(2)
+@given(seeds)
+def test_a_merge_b_is_b_merge_a_with_the_plain_union(seed):
+    merged_both_ways(seed, ours=False)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("ours", [True, False], ids=["driver", "plain union"])
+def test_for_a_long_time_merging_is_the_same_both_ways(ours):
+    for seed in range(100):
+        merged_both_ways(seed, ours=ours)
 
 
 @pytest.mark.soak

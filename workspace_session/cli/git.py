@@ -81,6 +81,9 @@ def _lines(found: library.Status) -> list[str]:
     if found.uncommitted:
         lines.append(f"{plural(len(found.uncommitted), 'session')} not committed:")
         lines += [f"  {name}" for name in found.uncommitted]
+    for name, count in found.heads.items():
+        number = "two" if count == 2 else count
+        lines.append(f"the last merge left session {name} with {number} heads")
     if not found.installed.complete:
         parts = ("ignore", "attributes", "driver", "hooks")
         lacking = [part for part in parts if not getattr(found.installed, part)]

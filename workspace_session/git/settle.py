@@ -68,6 +68,12 @@ def _session(workspace: Workspace, path: Path) -> tuple[tuple[str, ...], str, st
     return (known, agent_id, session_id) if len(known) == len(namespace) else None
 
 
+def heads_of(one: Touched) -> int:
+    """How many ends a session has; none, if it is not there."""
+    tree = one.agent.tree(one.session_id)
+    return len(tree.leaves()) if tree.exists() else 0
+
+
 @contextmanager
 def locked(layout: Layout, paths: Iterable[Path]) -> Iterator[None]:
     """Hold the locks of the sessions and states that files belong to."""

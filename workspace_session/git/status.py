@@ -6,13 +6,17 @@ from dataclasses import dataclass
 
 from workspace_session.git.install import Installed, installed
 from workspace_session.git.repository import GitFailed, Repository
-from workspace_session.git.settle import touched_sessions
+from workspace_session.git.settle import heads_of, touched_sessions
 from workspace_session.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What `git status` shows; `ahead` and `behind` count commits, as far as the last fetch tells."""
+    """What `git status` shows; `ahead` and `behind` count commits, as far as the last fetch tells.
+
+    `heads` are the sessions that both sides of the last merge wrote to, and that still have more
+    ends than one.
+    """
 
     branch: str | None
     remote: str | None
@@ -20,6 +24,7 @@ class Status:
     behind: int
     uncommitted: list[str]
     undecided: bool
+    heads: dict[str, int]
     installed: Installed
 
 
@@ -53,8 +58,18 @@ def status(workspace: Workspace) -> Status:
         behind=behind,
         uncommitted=[str(one) for one in touched],
         undecided=repository.is_undecided(),
+        heads=_brought_together(workspace, repository),
         installed=installed(repository),
     )
+
+
+def _brought_together(workspace: Workspace, repository: Repository) -> dict[str, int]:
+    head, theirs = repository.commit("HEAD"), repository.commit("HEAD^2")
+    if theirs is None:
+        return {}  # the last commit is no merge
+    sides = [set(repository.changed(side, head)) for side in (repository.commit("HEAD^1"), theirs)]
+    touched = touched_sessions(workspace, sorted(sides[0] & sides[1]))
+    return {str(one): count for one in touched if (count := heads_of(one)) > 1}
 
 
 def remote_of(repository: Repository, branch: str) -> Remote | None:

@@ -22,6 +22,7 @@ from workspace_session.git.repository import SYNCING, GitFailed, Ran, Repository
 from workspace_session.git.settle import (
     Touched,
     forget_in_index,
+    heads_of,
     locked,
     make_working_sets_fit,
     touched_sessions,
@@ -145,13 +146,13 @@ def _merge(
         if theirs is None or _holds(repository, before, theirs):
             return
         touched = touched_sessions(workspace, incoming)
-        heads = {one: _heads(one) for one in touched}
+        heads = {one: heads_of(one) for one in touched}
         with _undone_on_failure(repository):
             _merge_files(workspace, repository, theirs, touched)
         synced.came += repository.grown(before, repository.commit("HEAD"), LOG)
     forget_in_index(touched)
     for one, had in heads.items():
-        if 1 <= had < (has := _heads(one)):  # one that is new here has the heads it has
+        if 1 <= had < (has := heads_of(one)):  # one that is new here has the heads it has
             synced.heads[str(one)] = has
 
 
@@ -168,11 +169,6 @@ def _holds(repository: Repository, ours: str | None, theirs: str) -> bool:
     return (
         ours is not None and repository.run("merge-base", "--is-ancestor", theirs, ours).code == 0
     )
-
-
-def _heads(one: Touched) -> int:
-    tree = one.agent.tree(one.session_id)
-    return len(tree.leaves()) if tree.exists() else 0
 
 
 def _merge_files(
