@@ -18,6 +18,7 @@ from workspace_session.files.session_tree import SessionTree
 from workspace_session.model.batches import settle
 from workspace_session.model.entries import Entry, Message
 from workspace_session.model.lines import decode
+from workspace_session.model.purging import withheld
 from workspace_session.model.tree import Tree
 from workspace_session.stores.postgres.catch_up import catch_up
 from workspace_session.stores.postgres.database import Statements
@@ -50,6 +51,11 @@ ON CONFLICT (session_id, "timestamp", id) DO NOTHING
 _APPLY = (
     "UPDATE assistant_entries SET applied = TRUE WHERE session_id = %(session)s AND NOT applied"
 )
+
+_REPLACE_LINE = """
+UPDATE assistant_entries SET line = %(line)s, applied = %(applied)s
+WHERE session_id = %(session)s AND "timestamp" = %(timestamp)s AND id = %(id)s
+"""
 
 Key = tuple[str, str]
 
@@ -150,10 +156,21 @@ async def _settle(run: Statements, target: PostgresStore, record: Record) -> Non
     if len(lines) > sum(applied for _entry, applied in lines):
         tree = _tree([*(entry for entry, _applied in lines), *new])
         await run.run(_APPLY, record.values)
+        await _scrub(run, record, [entry for entry, _applied in lines])
     wanted = Rows.of(tree)
     is_newer = (wanted.updated_at or "") > (rows.updated_at or "")
     if tree.entries and (is_newer or wanted != rows):
         await store(run, record, rows, wanted)
+
+
+async def _scrub(run: Statements, record: Record, entries: Sequence[Entry]) -> None:
+    """Take out of the lines the text that purges among them take away."""
+    clean = withheld(entries)
+    if clean is not entries:
+        pairs = zip(entries, clean, strict=True)
+        changed = [new for old, new in pairs if new is not old]
+        values = [_line_values(record, entry, applied=True) for entry in changed]
+        await run.many(_REPLACE_LINE, values)
 
 
 def _tree(entries: Sequence[Entry]) -> Tree:
