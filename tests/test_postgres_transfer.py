@@ -479,3 +479,26 @@ def test_the_commands_say_what_is_wrong_in_one_sentence(command, arguments, code
 
     assert (result.exit_code, complaint in result.stderr) == (code, True), result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@on_a_loop
+async def test_a_purged_text_leaves_postgres_too_and_comes_back_from_nowhere(
+    agent, rich, store, other
+):
+    await push(agent, store)
+    await pull(store, other)
+    agent.purge("s", "m2")
+    assert "changed" in str(await told(store))
+
+    await push(agent, store)
+    await pull(store, other)
+
+    assert await told(store) == await told(agent) == await told(other)
+    assert "changed" not in str(await told(store))
+    assert everything(other.tree("s")) == everything(rich)
+    for path in other.workspace.root.rglob("*.jsonl"):
+        assert b"changed" not in path.read_bytes()
+    async with store.database.operation() as run:
+        lines = await run.rows(transfer._LINES, store.record("s").values)
+    assert len(lines) == len(list(rich.log()))
+    assert "changed" not in str(lines)
