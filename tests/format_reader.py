@@ -140,6 +140,7 @@ FIELDS = {
     "info": {},
     "usage": {"inputTokens": (is_whole, 0), "outputTokens": (is_whole, 0), "cost": (is_number, 0.0)},
     "abort": {"batchId": (is_name, NOTHING)},
+    "purge": {"targetId": (is_name, NOTHING)},
     "trim": {
         "endId": (is_name, NOTHING),
         "leaf": (is_text_or_null, None),
@@ -223,6 +224,67 @@ def without_cut_batches(entries: list[Entry]) -> list[Entry]:
     return [entry for entry in entries if not entry.get("batch") or entry["batch"]["id"] not in out]
 
 
+# -- purging -----------------------------------------------------------------------------------------
+
+ROLES = {
+    "human": "user",
+    "ai": "assistant",
+    "model": "assistant",
+    "toolresult": "tool",
+    "function": "tool",
+}
+NAMED = ("user", "assistant", "system", "tool")
+
+
+def without_purged(entries: list[Entry]) -> list[Entry]:
+    """The entries, each without its text if a purge reaches it."""
+    purges = [entry for entry in entries if entry["type"] == "purge"]
+    return [
+        blank(entry) if any(reaches(purge, entry) for purge in purges) else entry
+        for entry in entries
+    ]
+
+
+def reaches(purge: Entry, entry: Entry) -> bool:
+    target = entry["targetId"] if entry["type"] == "update" else entry["id"]
+    return target == purge["targetId"] and key(entry) < key(purge)
+
+
+def blank(entry: Entry) -> Entry:
+    match entry["type"]:
+        case "message" | "update":
+            return {**entry, "message": blank_message(entry["message"])}
+        case "compaction":
+            return {**entry, "summary": "[purged]"}
+        case "label" if entry["label"] is not None:
+            return {**entry, "label": "[purged]"}
+        case "info":
+            return {name: one if name in COMMON else None for name, one in entry.items()}
+        case known if known in FIELDS:
+            return entry
+    return {name: one for name, one in entry.items() if name in (*COMMON, "customType")}
+
+
+def blank_message(message: dict[str, Any]) -> dict[str, Any]:
+    left = {"id": message["id"]} if is_text(message.get("id")) else {}
+    if role := role_of(message):
+        left["role"] = role
+    left["parts"] = [{"type": "text", "text": "[purged]"}]
+    if moment(message.get("createdAt")):
+        left["createdAt"] = message["createdAt"]
+    return left
+
+
+def role_of(message: dict[str, Any]) -> str:
+    if is_name(role := message.get("role")):
+        low = role.casefold()
+        return low if low in NAMED else ROLES.get(low, role)
+    kind = message.get("type") if is_text(message.get("type")) else ""
+    if kind.endswith("_output"):
+        return "tool"
+    return "assistant" if kind.endswith("_call") or kind in ("reasoning", "program") else ""
+
+
 # -- folding -----------------------------------------------------------------------------------------
 
 
@@ -253,6 +315,7 @@ class Session:
 
     def take_all(self, entries: list[Entry]) -> Session:
         once = {key(entry): entry for entry in entries}
+        once = {key(entry): entry for entry in without_purged(list(once.values()))}
         for one in sorted(once):
             take = getattr(self, "take_" + once[one]["type"], None)
             if take is not None:
@@ -353,6 +416,10 @@ class Session:
         ] in self.messages:
             self.summaries.append(entry)
 
+    def take_purge(self, _entry: Entry) -> None:
+        if self.strict:
+            raise ReadTheLog
+
     def take_leaf(self, entry: Entry) -> None:
         target = entry["targetId"]
         if target is None or self.has(target):
@@ -381,6 +448,7 @@ class Session:
     # -- what was kept by a trim --
 
     def take_kept(self, kept: list[Entry], trim: Entry) -> None:
+        kept = without_purged(kept)
         here = {entry["id"] for entry in kept if entry["type"] == "message"}
         for entry in kept:
             if entry["type"] == "compaction" and entry["toId"] not in here:

@@ -13,7 +13,7 @@ import format_reader as reader
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from logs import line, logs
+from logs import line, logs, wire
 from make_sample import SAMPLE
 
 from workspace_session import SessionTree, Workspace
@@ -170,6 +170,17 @@ def mistreat(lines: list[bytes], chance: random.Random) -> bytes:
     made = [in_batches(one, chance) for one in lines] if chance.random() < 0.3 else list(lines)
     if chance.random() < 0.5:
         chance.shuffle(made)
+    purges = [
+        wire(
+            chance.randrange(len(lines) + 9),
+            "purge",
+            f"p{number}",
+            targetId=chance.choice([f"m{chance.randrange(12)}", f"e{chance.randrange(20)}"]),
+        )
+        for number in range(3)
+    ]
+    for purge in purges[: chance.choice([0, 0, 1, 3])]:
+        made.insert(chance.randrange(len(made) + 1), line(purge))
     for _ in range(chance.randrange(4)):
         made.insert(chance.randrange(len(made) + 1), chance.choice([*made, *BROKEN]))
     ends = [chance.choice([b"\n", b"\n", b"\n", b"\r\n"]) for _ in made]
