@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 
+import leftovers
 import pytest
 from hypothesis import HealthCheck, settings
 from postgres_server import connection, dsn, fresh_name, server, shared_connection  # noqa: F401 - fixtures
@@ -25,6 +26,22 @@ settings.register_profile(
     "deep", deadline=None, max_examples=3000, stateful_step_count=60, suppress_health_check=_quiet
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+def pytest_configure():
+    leftovers.adopt_orphans()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """A worker has ended, perhaps out of time: what it had started is ours now."""
+    leftovers.kill(list(leftovers.children()))
+
+
+@pytest.fixture(autouse=True)
+def no_process_left():
+    with leftovers.none_left():
+        yield
 
 
 @pytest.fixture(autouse=True)
