@@ -549,18 +549,19 @@ def test_files_of_others_are_named_and_listed_nowhere(workspace, agent, damaged)
     assert [info.id for info in agent.sessions()] == ["s"]
 
 
-def test_what_lies_beside_the_agents_and_is_none_is_named(workspace, agent, outside):
+def test_names_among_the_agents_that_are_not_ours_are_named(workspace, agent, outside):
     agent.tree("s").append(said("hi"))
     agents = agent.place.directory.parent
     (agents / "not ours").mkdir()
-    (agents / "notes.txt").write_text("x")
+    (agents / "no agent.txt").write_text("x")
+    (agents / "__init__.py").write_text("x")  # of a program that lives here too, and harms nobody
     (agents / ".hidden").write_text("x")
     (agents / "link").symlink_to(outside, target_is_directory=True)
 
     assert [(Path(problem.path).name, problem.what) for problem in workspace.verify()] == [
         ("link", "this is a link that leads out of the workspace"),
+        ("no agent.txt", "this file is not ours"),
         ("not ours", "this file is not ours"),
-        ("notes.txt", "this file is not ours"),
     ]
 
 

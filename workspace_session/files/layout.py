@@ -169,11 +169,10 @@ class Layout:
         return listings.sorted_ids(map(decode_name, names))
 
     def beside_agents(self, namespace: tuple[str, ...] = ()) -> list[Path]:
-        """What lies among the agents of a namespace and is none; dot-files do not count."""
+        """What lies among the agents of a namespace under a name that is not ours, or as a link."""
         directory = self.agents(namespace)
-        names = set(listings.visible_names(directory))
-        ours = {name for name in listings.directory_names(directory) if decode_name(name)}
-        return sorted(directory / name for name in names - ours)
+        paths = (directory / name for name in listings.visible_names(directory))
+        return sorted(path for path in paths if not decode_name(path.name) or path.is_symlink())
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from workspace_session.errors import StateCorrupt, UnsafePath
 from workspace_session.files.jsonl import read_bytes
-from workspace_session.files.layout import AgentPlace, Layout
+from workspace_session.files.layout import AgentPlace, Layout, decode_name
 from workspace_session.files.state import JsonSession
 from workspace_session.model.batches import settle
 from workspace_session.model.canonical import parse
@@ -201,11 +201,12 @@ def _working_set(log: _File, tree: _File, full: Tree) -> Iterator[Problem]:
 
 
 def check_agents(layout: Layout, namespace: tuple[str, ...]) -> list[Problem]:
-    """What lies beside the agents of a namespace and is none."""
+    """What lies beside the agents of a namespace under a name that is not ours, or leads out."""
     problems = _escapes(layout, layout.agents(namespace))
     for path in () if problems else layout.beside_agents(namespace):
-        escapes = _escapes(layout, path) if path.is_symlink() else []
-        problems += escapes or [_not_ours(layout.shown(path))]
+        problems += _escapes(layout, path)
+        if decode_name(path.name) is None:
+            problems.append(_not_ours(layout.shown(path)))
     return problems
 
 
