@@ -160,6 +160,19 @@ def test_an_id_is_known_after_a_trim_though_other_hands_have_escaped_it(agent, t
     assert not agent.tree("s").append(said("again", "é3")).inserted
 
 
+def test_an_id_is_known_after_an_update_has_made_the_working_set_anew(agent, tree):
+    tree.extend([said("long " * 50, f"m{number}") for number in range(10)])
+    tree.compact("short", "m0", "m8")
+    tree.extend([said("longer " * 500, "large"), said("x", "a")])
+    tree.extend([said("x", "b"), said("x", "c")])  # the ids in the log have been read by now
+    tree.compact("short too", "a", "b")
+
+    tree.update("m3", said("new", "m3"))
+
+    assert b'"id":"b"' not in agent.place.tree("s").read_bytes()
+    assert not tree.append(said("again", "b")).inserted
+
+
 def test_a_session_with_an_orphan_can_be_compacted_and_trimmed(agent, tree):
     grow(tree, 3)
     orphan = b'{"type":"message","id":"o","timestamp":"2026-01-01T00:00:00Z","parentId":"lost","message":{}}'
