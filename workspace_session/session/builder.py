@@ -54,7 +54,10 @@ class SessionBuilder:
         self._on_error: Callable[[Exception], Any] | None = None
         if on_compaction is not None:
             self.on_compaction(on_compaction)
-        self._compact_after(compact_after, token_counter)
+        if token_counter is not None:
+            self._counter = arguments.function("a token_counter", token_counter)
+        if compact_after is not None:
+            self.compact_after(compact_after)
         if on_compaction_error is not None:
             self.on_compaction_error(on_compaction_error)
         self._resolved: Any = None
@@ -114,19 +117,16 @@ class SessionBuilder:
 
     def compact_after(self, threshold: float, *, token_counter: TokenCounter | None = None) -> Self:
         """Compact by itself when an append brings the session above so many tokens."""
-        self._compact_after(arguments.number("a threshold", threshold), token_counter)
+        threshold = arguments.number("a threshold", threshold)
+        if token_counter is not None:
+            self._counter = arguments.function("a token_counter", token_counter)
+        self._threshold = threshold
         return self
 
     def on_compaction_error(self, handler: Callable[[Exception], Any]) -> Self:
         """Call this with the exception of every compaction that fails."""
         self._on_error = arguments.function("an error handler", handler)
         return self
-
-    def _compact_after(self, threshold: float | None, token_counter: TokenCounter | None) -> None:
-        if token_counter is not None:
-            self._counter = arguments.function("a token_counter", token_counter)
-        if threshold is not None:
-            self._threshold = arguments.number("a threshold", threshold)
 
     def _refuse_when_used(self, builder: str) -> None:
         if self._resolved is not None:
