@@ -93,7 +93,7 @@ class Browser:
         )
         self.do("Page.navigate", url="about:blank")
         self.do("Page.navigate", url=page.as_uri())
-        self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
+        self.wait("document.readyState === 'complete' && location.protocol === 'file:'", seconds=120)
 
     def run(self, script: str) -> Any:
         """The value of an expression, promises awaited."""
@@ -102,7 +102,7 @@ class Browser:
             raise AssertionError(told["exceptionDetails"])
         return told["result"].get("value")
 
-    def wait(self, script: str, seconds: float = 20) -> None:
+    def wait(self, script: str, seconds: float = 60) -> None:
         """Until an expression is true."""
         deadline = time.monotonic() + seconds
         while not self.run(script):

@@ -304,8 +304,8 @@ def test_ten_thousand_messages_are_usable(browser, agent, tmp_path):
     assert found == "1 / 1"
     assert visible(browser, "9876")
     # 2 and 1 seconds on a machine that does nothing else; a machine of tests does much else
-    assert opened < 60, "opening"
-    assert searched < 20, "searching"
+    assert opened < 120, "opening"
+    assert searched < 60, "searching"
 
 
 @pytest.mark.parametrize("dark", [False, True])
