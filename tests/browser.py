@@ -93,7 +93,9 @@ class Browser:
         )
         self.do("Page.navigate", url="about:blank")
         self.do("Page.navigate", url=page.as_uri())
-        self.wait("document.readyState === 'complete' && location.protocol === 'file:'", seconds=120)
+        self.wait(
+            "document.readyState === 'complete' && location.protocol === 'file:'", seconds=120
+        )
 
     def run(self, script: str) -> Any:
         """The value of an expression, promises awaited."""
