@@ -966,11 +966,17 @@ def test_streams_of_agents_without_memory_are_stored_as_what_they_amount_to(work
     async def events(message):
         yield {"delta": "x"}
         yield {"role": "assistant", "content": "final"}
+        yield {"type": "done"}
 
-    for agent in (words, events):
+    async def marked(message):
+        yield "c"
+        yield {"type": "usage"}
+        yield "d"
+
+    for agent in (words, events, marked):
         run(collected(Harness(agent, "bot", workspace).stream("hi", at())))
 
-    assert texts(bot.tree("s")) == ["hi", "ab", "hi", "final"]
+    assert texts(bot.tree("s")) == ["hi", "ab", "hi", "final", "hi", "cd"]
 
 
 def test_an_agent_that_stops_an_iteration_ends_its_turn_with_an_error(workspace):

@@ -76,19 +76,23 @@ class Events:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
+        self._message: Any = None
         self._last: Any = None
 
     def add(self, event: Any) -> None:
         """Take an event in."""
+        self._last = event
         if isinstance(event, str):
             self._texts.append(event)
-        else:
-            self._last = event
+        elif event.get("role") if isinstance(event, Mapping) else getattr(event, "role", None):
+            self._message = event
 
     @property
     def reply(self) -> Any:
-        """The texts as one, if there are nothing but texts; else the last event that is none."""
-        return "".join(self._texts) if self._texts and self._last is None else self._last
+        """The last event that is a message, else the texts as one, else the last event."""
+        if self._message is not None:
+            return self._message
+        return "".join(self._texts) if self._texts else self._last
 
 
 def modules_of(agent: Any) -> dict[str, object]:
