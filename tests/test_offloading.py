@@ -195,6 +195,31 @@ def test_a_new_message_under_the_id_of_a_deleted_one_is_stored(flush, tree):
     assert texts(tree) == ["something else"]
 
 
+def test_a_text_that_was_purged_does_not_come_back_from_a_memory(flush, tree):
+    secret = said("m2", "my number is 4711")
+    memory = [said("m1", "one"), secret, said("m3", "three")]
+    flush.offload_messages("a", "s", memory)
+    tree.purge("m2")
+
+    result = flush.offload_messages("a", "s", [*memory, said("m4", "four")])
+    assert (result.added, result.ignored, result.updated) == (1, 1, 0)
+    tree.delete(["m2"])
+    assert flush.offload_messages("a", "s", memory).ignored == 1
+    assert "4711" not in tree.place.log("s").read_text()
+    assert texts(tree) == ["one", "three", "four"]
+
+
+def test_a_purged_text_does_not_come_back_without_an_id_either(flush, tree):
+    memory = plain("one", "my number is 4711", "three")
+    flush.offload_messages("a", "s", memory)
+    tree.purge(tree.path()[1].id)
+
+    result = flush.offload_messages("a", "s", [*memory, *plain("four")])
+
+    assert (result.added, result.unchanged, result.aligned) == (1, 3, True)
+    assert "4711" not in tree.place.log("s").read_text()
+
+
 def test_an_id_given_twice_is_one_message(flush, tree):
     result = flush.offload_messages(
         "a", "s", [said("m1", "I"), said("m1", "I see"), said("m1", "I…")]

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from workspace_session.model.canonical import compact_sorted, parse
-from workspace_session.model.entries import Message, Update
+from workspace_session.model.entries import Message, Purge, Update
 from workspace_session.model.placing import Draft, draft
+from workspace_session.model.purging import blank
 from workspace_session.model.shortening import is_only_shortened
 from workspace_session.model.tree import Tree
 
@@ -96,9 +98,10 @@ def overlay_id(message_id: str) -> str:
 def compare(tree: Tree, drafts: Sequence[Draft]) -> Findings:
     """Find out what a session has of a conversation."""
     findings = Findings()
-    known = _known_by_content(tree, [one for one in drafts if not is_summary(one.id)], findings)
     said: dict[str, Content] = {}  # what this very conversation has said under an id
-    gone = _Gone(tree)
+    past = _Past(tree)
+    told = [one for one in drafts if not is_summary(one.id)]
+    known = _known_by_content(tree, told, past, findings)
     for one in drafts:
         if one.id is None:
             found = next(known)
@@ -111,7 +114,7 @@ def compare(tree: Tree, drafts: Sequence[Draft]) -> Findings:
             findings.ids.append(overlay_id(one.id))
             findings.ignored += 1
         else:
-            _compare_one(tree, one, said, gone, findings)
+            _compare_one(tree, one, said, past, findings)
     return findings
 
 
@@ -119,7 +122,7 @@ def compare(tree: Tree, drafts: Sequence[Draft]) -> Findings:
 
 
 def _compare_one(
-    tree: Tree, one: Draft, said: dict[str, Content], gone: _Gone, findings: Findings
+    tree: Tree, one: Draft, said: dict[str, Content], past: _Past, findings: Findings
 ) -> None:
     assert one.id is not None
     findings.ids.append(one.id)
@@ -127,11 +130,14 @@ def _compare_one(
     if one.id not in said and node is not None and node.says(one.data):
         findings.unchanged += 1  # by far the most frequent case, and a cheap one
         return
+    if one.id not in said and past.is_purged(one.id):
+        findings.ignored += 1  # what was taken away for good does not come back from a memory
+        return
     content: Content = parse(one.data)
     before = said.get(one.id) or (node.message if node is not None else None)
     is_gone = before is None and tree.is_gone(one.id)
     if is_gone:
-        before = gone.last_words(one.id)
+        before = past.last_words(one.id)
     if before is not None and _are_same(content, before):
         # What was deleted stays so: that a memory still has it does not bring it back.
         findings.ignored += is_gone
@@ -147,23 +153,32 @@ def _compare_one(
         said[one.id] = content
 
 
-class _Gone:
-    """What messages said that are deleted or cleared now; one look at all entries, if at any."""
+class _Past:
+    """What messages have said, deleted ones too; one look at all entries, if at any."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._entries: dict[str, Message | Update] | None = None
+
+    @cached_property
+    def _last(self) -> dict[str, Message | Update]:
+        said = (one for one in self._tree.entries if isinstance(one, Message | Update))
+        return {one.target_id if isinstance(one, Update) else one.id: one for one in said}
+
+    @cached_property
+    def _purged(self) -> frozenset[str]:
+        return frozenset(one.target_id for one in self._tree.entries if isinstance(one, Purge))
 
     def last_words(self, message_id: str) -> Content | None:
         """What a message said last."""
-        if self._entries is None:
-            self._entries = {}
-            for entry in self._tree.entries:
-                if isinstance(entry, Message | Update):
-                    target = entry.target_id if isinstance(entry, Update) else entry.id
-                    self._entries[target] = entry
-        found = self._entries.get(message_id)
+        found = self._last.get(message_id)
         return None if found is None else found.message
+
+    def is_purged(self, message_id: str) -> bool:
+        """Whether what it said was taken away for good, and nothing else was said since."""
+        if message_id not in self._purged:
+            return False
+        found = self._last.get(message_id)
+        return found is not None and blank(found) is found
 
 
 def _are_same(one: Content, other: Content) -> bool:
@@ -174,7 +189,7 @@ def _are_same(one: Content, other: Content) -> bool:
 
 
 def _known_by_content(
-    tree: Tree, drafts: Sequence[Draft], findings: Findings
+    tree: Tree, drafts: Sequence[Draft], past: _Past, findings: Findings
 ) -> Iterator[str | None]:
     """For each message without an id, in order, the one it is known to be, or None."""
     if all(one.id is not None for one in drafts):
@@ -183,7 +198,8 @@ def _known_by_content(
     given = [_token(one.id, parse(one.data)) for one in drafts]
     known: list[Message] = []
     for end in (_end_of_path(tree, len(given)), _end_of_view(tree)):
-        overlap = _overlap([_token_of(node, ids) for node in end], given)
+        tokens = [None if past.is_purged(node.id) else _token_of(node, ids) for node in end]
+        overlap = _overlap(tokens, given)
         known = max(known, end[len(end) - overlap :], key=len)
     found: list[str | None] = [node.id for node in known]
     if known or tree.tip is None:
@@ -237,8 +253,19 @@ def _token_of(node: Message, ids: frozenset[str]) -> bytes:
     return _token(node.id if node.id in ids else None, node.message)
 
 
-def _overlap(end: Sequence[bytes], beginning: Sequence[bytes]) -> int:
-    """The greatest number for which the last of the one are the first of the other."""
+def _overlap(end: Sequence[bytes | None], beginning: Sequence[bytes]) -> int:
+    """The greatest number for which the last of the one are the first of the other.
+
+    What a purged message (None) said nobody knows: between others that are the same, it is too.
+    """
+    if None in end:
+        for count in range(min(len(end), len(beginning)), 0, -1):
+            last = end[len(end) - count :]
+            if any(last) and all(
+                mine in (None, other) for mine, other in zip(last, beginning, strict=False)
+            ):
+                return count
+        return 0
     # Knuth, Morris and Pratt: for each place, how long the beginning is that ends there.
     joined = [*beginning, None, *end]
     lengths = [0] * len(joined)
