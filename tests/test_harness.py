@@ -181,6 +181,34 @@ def test_modules_are_found_under_their_names_or_are_the_agent_itself(workspace):
     assert stored(workspace, agent="itself", key="agent") == {"number": 1}
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"agent": None}, "an agent is a callable"),
+        ({"name": ""}, "invalid agent id: empty"),
+        ({"hooks": [3]}, "int is no hook"),
+        ({"modules": {"x": 3}}, "module 'x' has neither"),
+        ({"messages": 3}, "a message source has get_messages"),
+        ({"extract": 3}, "extract is a function"),
+        ({"summarize": 3}, "summarize is a function"),
+        ({"conflict_policy": "x"}, "'x' is not a valid ConflictPolicy"),
+        ({"agent": PerCall(lambda ctx: 3), "modules": {}}, "the factory gives the modules"),
+    ],
+)
+def test_what_makes_no_harness_is_said_at_once(workspace, wrong, said):
+    given = {"agent": lambda message: 1, "name": "bot", "workspace": workspace, **wrong}
+
+    with pytest.raises((TypeError, ValueError), match=said):
+        Harness(**given)
+
+
+def test_a_factory_is_callable_and_gives_a_pair(workspace):
+    with pytest.raises(TypeError, match="a factory is called"):
+        PerCall(3)
+    with pytest.raises(TypeError, match="as a pair"):
+        run(Harness(PerCall(lambda ctx: 3), "bot", workspace).call("hi"))
+
+
 def test_call_sync_is_refused_where_a_loop_runs(workspace):
     harness = Harness(lambda message: "x", "bot", workspace)
 

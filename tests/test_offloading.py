@@ -394,6 +394,14 @@ def test_what_is_no_message_is_refused_and_nothing_is_written(flush, tree, stran
     assert not tree.exists()
 
 
+@pytest.mark.parametrize("one", ["a text", {"role": "user", "content": "x"}, b"x"])
+def test_one_message_is_no_conversation(flush, tree, one):
+    with pytest.raises(InvalidMessage, match="a list of messages"):
+        flush.offload_messages("a", "s", one)
+
+    assert not tree.exists()
+
+
 def test_nothing_is_left_out_for_its_role_its_text_or_its_kind(flush, tree):
     memory = [
         said("m1", "", "system"),

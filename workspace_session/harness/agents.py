@@ -25,6 +25,17 @@ class PerCall:
 
     factory: Callable[[BoundContext], Any]
 
+    def __post_init__(self) -> None:
+        if not callable(self.factory):
+            raise TypeError(f"a factory is called with a context, and {self.factory!r} cannot be")
+
+    async def built(self, ctx: BoundContext) -> Wrapped:
+        """The agent of a turn."""
+        found = await call_out(self.factory, ctx)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise TypeError("a factory gives an agent and its modules, as a pair")
+        return Wrapped.of(*found)
+
 
 @dataclass(frozen=True)
 class Wrapped:

@@ -46,10 +46,10 @@ class CompactionHook:
         if not callable(summarize):
             raise TypeError("summarize is a function of messages and the summary before")
         for name, limit in (("max_messages", max_messages), ("max_tokens", max_tokens)):
-            if limit is not None and limit < 1:
-                raise ValueError(f"{name} is at least 1, or None for no limit, not {limit}")
-        if keep_last < 0:
-            raise ValueError(f"keep_last is 0 or more, not {keep_last}")
+            if limit is not None and not (isinstance(limit, int) and limit >= 1):
+                raise ValueError(f"{name} is at least 1, or None for no limit, not {limit!r}")
+        if not isinstance(keep_last, int) or keep_last < 0:
+            raise ValueError(f"keep_last is 0 or more, not {keep_last!r}")
         self._summarize = summarize
         self._max_messages = max_messages
         self._max_tokens = max_tokens

@@ -7,9 +7,10 @@ is left out and nothing is forgotten: what a failure kept from being written, th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from workspace_session.errors import InvalidMessage
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.harness.context import BoundContext, ChildContext, RuntimeContext
 from workspace_session.harness.manager import WorkspaceManager
@@ -49,6 +50,8 @@ def offload(
     tree: SessionTree, messages: Iterable[Any], ctx: RuntimeContext | None = None
 ) -> OffloadResult:
     """The same without the index. A session that another one started says so in its header."""
+    if isinstance(messages, str | bytes | Mapping):
+        raise InvalidMessage("a conversation is a list of messages, not one of them")
     found = [as_message(message) for message in messages]
     if isinstance(ctx, BoundContext | ChildContext) and ctx.parent_session is not None:
         tree.start(parent_session=ctx.parent_session)

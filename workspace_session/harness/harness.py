@@ -35,7 +35,7 @@ from workspace_session.files.modules import copy_of, load_module
 from workspace_session.files.names import encode_id
 from workspace_session.harness.agents import Events, PerCall, Wrapped
 from workspace_session.harness.binding import bind
-from workspace_session.harness.calling import call, call_out
+from workspace_session.harness.calling import call
 from workspace_session.harness.channel import Channel
 from workspace_session.harness.compaction import CompactionHook
 from workspace_session.harness.conflicts import ConflictPolicy
@@ -52,7 +52,7 @@ from workspace_session.harness.hooks import Hooks
 from workspace_session.harness.messages import as_message
 from workspace_session.harness.notes import extract_notes
 from workspace_session.harness.persistence import SessionPersistenceHook
-from workspace_session.harness.sources import OwnMessages
+from workspace_session.harness.sources import OwnMessages, source_of
 from workspace_session.harness.turns import turn_of
 from workspace_session.model.offloading import is_summary
 from workspace_session.workspace import Workspace
@@ -87,10 +87,14 @@ class Harness:
         self._session = session
         self._messages = messages
         self._extract = extract
-        self._factory = agent.factory if isinstance(agent, PerCall) else None
-        if self._factory is not None and modules is not None:
+        if isinstance(agent, PerCall) and modules is not None:
             raise TypeError("with PerCall, the factory gives the modules")
-        self._wrapped = None if self._factory else Wrapped.of(agent, modules)
+        if messages is not None and source_of(messages) is not messages:
+            raise TypeError("a message source has get_messages and set_messages")
+        if extract is not None and not callable(extract):
+            raise TypeError("extract is a function of messages")
+        self._per_call = agent
+        self._wrapped = None if isinstance(agent, PerCall) else Wrapped.of(agent, modules)
         self._hooks = Hooks(
             hooks, without, conflict_policy=ConflictPolicy(conflict_policy), summarize=summarize
         )
@@ -199,12 +203,7 @@ class Harness:
         return wrapped
 
     async def _prepared(self, ctx: BoundContext) -> Wrapped:
-        if self._wrapped is None:
-            assert self._factory is not None
-            agent, modules = await call_out(self._factory, ctx)
-            wrapped = Wrapped.of(agent, modules)
-        else:
-            wrapped = self._wrapped
+        wrapped = self._wrapped or await self._per_call.built(ctx)
         ctx.modules, ctx.initial = wrapped.modules, wrapped.initial
         ctx.source = wrapped.source() if self._messages is None else self._messages
         return wrapped

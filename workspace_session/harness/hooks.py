@@ -31,12 +31,12 @@ class Hooks:
     def __init__(
         self,
         added: Iterable[Any],
-        without: Iterable[type],
+        without: Iterable[type] | type,
         *,
         conflict_policy: ConflictPolicy,
         summarize: Callable[..., Any] | None,
     ) -> None:
-        added, without = list(added), tuple(without)
+        added, without = list(added), (without,) if isinstance(without, type) else tuple(without)
         for hook in added:
             if not any(callable(getattr(hook, name, None)) for name in METHODS):
                 raise TypeError(f"{type(hook).__name__} is no hook: it has none of {METHODS}")

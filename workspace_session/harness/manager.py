@@ -43,6 +43,8 @@ class WorkspaceManager:
         """The namespace of a context; a bound one has been asked already."""
         if isinstance(ctx, BoundContext):
             return ctx.namespace
+        if ctx is not None and not isinstance(ctx, RuntimeContext):
+            raise TypeError(f"a context is a RuntimeContext, not {type(ctx).__name__}")
         return self.workspace.namespace_of(RuntimeContext() if ctx is None else ctx)
 
     def agent(self, agent_id: str, ctx: RuntimeContext | None = None) -> AgentWorkspace:

@@ -65,6 +65,8 @@ async def extract_notes(ctx: BoundContext, messages: Sequence[Any]) -> None:
 def _moment(now: datetime | None) -> datetime:
     if now is None:
         return datetime.now(UTC)
+    if not isinstance(now, datetime):
+        raise TypeError(f"the time of a note is a datetime, not {type(now).__name__}")
     if now.utcoffset() is None:
         raise ValueError("the time of a note needs a time zone")
     return now.astimezone(UTC)
