@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from postgres_server import new_database
+from psycopg.conninfo import conninfo_to_dict
 
 import workspace_session
 from workspace_session import Session, SessionError, SessionManager
@@ -110,10 +112,23 @@ def execute(block: Block, page: Path, names: dict[str, Any], runner: asyncio.Run
         for section in sections(page)
     ],
 )
-def test_the_examples_of_a_section_run_and_print_what_is_shown(section, tmp_path, monkeypatch):
+def test_the_examples_of_a_section_run_and_print_what_is_shown(
+    section, tmp_path, monkeypatch, request
+):
     monkeypatch.chdir(tmp_path)
+    if section.page.name == "postgres.md":
+        request.getfixturevalue("database_of_the_environment")
 
     run(section)
+
+
+@pytest.fixture
+def database_of_the_environment(server, monkeypatch):
+    """A database without tables, where programs find one that are not told of any."""
+    with new_database(server) as address:
+        for name, value in conninfo_to_dict(address).items():
+            monkeypatch.setenv({"dbname": "PGDATABASE"}.get(name, f"PG{name.upper()}"), str(value))
+        yield
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

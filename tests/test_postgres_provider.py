@@ -725,3 +725,20 @@ def test_the_schema_is_a_file_of_the_package():
     schema = Path(workspace_session.__file__).parent / "stores" / "postgres" / "schema.sql"
 
     assert schema.read_text("utf-8") == workspace_session.postgres.schema_sql()
+
+
+@on_a_loop
+async def test_an_overlay_with_an_end_that_cannot_be_read_hides_nothing(connection, fresh_name):
+    store = PostgresStore(connection, fresh_name)
+    session = await fill(Session(store, session_id="s"), 10)
+    await session.add_compaction("wide", "m0", "m8")
+    await session.add_compaction("inner", "m1", "m2")
+    assert await shown(session) == ["S(wide)", "m9"]
+
+    await connection.execute(
+        "UPDATE assistant_messages SET content = '[]' WHERE session_id = %s AND id = 'm8'",
+        [store.record("s").key],
+    )
+    await connection.commit()
+
+    assert await shown(session) == ["m0", "S(inner)", *m(3, 7), "m9"]

@@ -8,9 +8,15 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 from postgres_server import connect, new_database
-from session_contract.talk import on_a_loop, says, shown
+from session_contract.talk import fill, on_a_loop, says, shown
 
-from workspace_session import PostgresSearchProvider, PostgresSessionProvider, Session
+from workspace_session import (
+    PostgresSearchProvider,
+    PostgresSessionProvider,
+    PostgresStore,
+    Session,
+    SessionManager,
+)
 from workspace_session.cli import main
 from workspace_session.postgres import apply_schema, schema_sql
 
@@ -82,6 +88,35 @@ async def test_a_database_of_the_first_part_is_brought_up_to_date_and_searched(e
         entries = PostgresSearchProvider(connection)
         entries.init("l")
         assert await entries.search("teas") == "[k]\ntea"
+
+
+@on_a_loop
+async def test_messages_can_be_kept_in_partitions_by_session(empty):
+    async with await connect(empty) as connection:
+        if connection.info.server_version < 170_000:
+            pytest.skip("identity columns of partitioned tables need PostgreSQL 17")
+        columns = first_part().partition("CREATE TABLE IF NOT EXISTS assistant_messages (")[2]
+        columns = columns.partition("PRIMARY KEY (session_id, id));")[0]
+        await connection.execute(
+            f"CREATE TABLE assistant_messages ({columns} seq BIGINT GENERATED ALWAYS AS IDENTITY, "
+            "PRIMARY KEY (session_id, id)) PARTITION BY HASH (session_id)"
+        )
+        for number in range(3):
+            await connection.execute(
+                f"CREATE TABLE assistant_messages_{number} PARTITION OF assistant_messages "
+                f"FOR VALUES WITH (MODULUS 3, REMAINDER {number})"
+            )
+        await apply_schema(connection)
+        store = PostgresStore(connection, "a")
+        for number in range(9):
+            session = await fill(Session(store, session_id=f"s{number}"), 3)
+            await session.append_message(says("b"), "m0")
+            await session.delete_messages(["m1"])
+            assert await shown(session) == ["m0", "b"]
+
+        assert len(await SessionManager.create(store).search("hello", 100)) == 27
+        used = "SELECT count(DISTINCT tableoid) FROM assistant_messages"
+        assert (await (await connection.execute(used)).fetchone())[0] > 1
 
 
 @on_a_loop

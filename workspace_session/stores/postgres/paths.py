@@ -91,23 +91,23 @@ class Paths:
     """The paths of one session."""
 
     def __init__(self, session: str) -> None:
-        self._session = session
+        self.session = session
 
     async def tip(self, run: Statements) -> str | None:
         """The tip of the active branch."""
-        found = await run.rows(TIP, {"session": self._session})
+        found = await run.rows(TIP, {"session": self.session})
         return found[0][0] or None  # '' says that the next message is a root
 
     async def rows(self, run: Statements, leaf: str | None) -> list[Row]:
         """Id, content and time of every message of a path, the root first."""
-        return await run.rows(_PATH, {"session": self._session, "leaf": leaf})
+        return await run.rows(_PATH, {"session": self.session, "leaf": leaf})
 
     async def back(
         self, run: Statements, leaf: str | None, stretch: int = _FIRST_STRETCH
     ) -> AsyncIterator[Step]:
         """The path from a message on towards its root, read in stretches that double."""
         while leaf is not None:
-            values = {"session": self._session, "leaf": leaf, "count": stretch}
+            values = {"session": self.session, "leaf": leaf, "count": stretch}
             found = [Step(*row) for row in await run.rows(_BACK, values)]
             for step in found:
                 yield step
@@ -146,11 +146,11 @@ class Paths:
 
     async def _set(self, run: Statements, extents: Mapping[str, Extent]) -> None:
         rows = [{"message": one, **extent._asdict()} for one, extent in extents.items()]
-        await run.many(_SET_MILESTONE, [{"session": self._session, **row} for row in rows])
+        await run.many(_SET_MILESTONE, [{"session": self.session, **row} for row in rows])
 
     async def changed_from(self, run: Statements, seq: int) -> None:
         """Forget what milestones say of paths that may lead over a message that has changed."""
-        await run.run(_FORGET_MILESTONES, {"session": self._session, "seq": seq})
+        await run.run(_FORGET_MILESTONES, {"session": self.session, "seq": seq})
 
 
 def _is_marked(message_id: str) -> bool:

@@ -22,8 +22,9 @@ from workspace_session.session.values import AppendResult, Compaction, SessionMe
 from workspace_session.stores.postgres.database import Database, Statements, time_text
 from workspace_session.stores.postgres.flight import flying
 from workspace_session.stores.postgres.paths import TIP
-from workspace_session.stores.postgres.reading import ONE, SessionReading, as_message
+from workspace_session.stores.postgres.reading import SessionReading
 from workspace_session.stores.postgres.record import Guard, Unrecorded
+from workspace_session.stores.postgres.stored import ONE, as_message
 from workspace_session.stores.postgres.texts import (
     check_key,
     check_message_id,

@@ -11,39 +11,35 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from workspace_session.errors import SessionDeleted
-from workspace_session.model.canonical import parse
 from workspace_session.model.tokens import estimate_message_tokens
 from workspace_session.session.shapes import (
     RecentWindow,
     Shown,
     as_messages,
-    is_readable,
     overlaid,
 )
 from workspace_session.session.values import Compaction, RecentHistory, RowStat, SessionMessage
-from workspace_session.stores.postgres.database import Database, Row, Statements, time_text
+from workspace_session.stores.postgres.database import Database, Statements
 from workspace_session.stores.postgres.paths import Paths, Step
 from workspace_session.stores.postgres.record import Guard
 from workspace_session.stores.postgres.search import IN_SESSION, search_messages
+from workspace_session.stores.postgres.stored import (
+    COLUMNS,
+    ONE,
+    SOME,
+    all_overlays,
+    as_message,
+    readable,
+)
 from workspace_session.stores.postgres.texts import sought
+from workspace_session.stores.postgres.visible import visible
 
 _PAGE = 500  # messages
 
-_COLUMNS = f"""
-SELECT id, content, {time_text("created_at")}, seq
-FROM assistant_messages WHERE session_id = %(session)s
-"""
-ONE = _COLUMNS + "AND id = %(id)s"
-_SOME = _COLUMNS + "AND id = ANY(%(ids)s)"
-_CHILDREN = _COLUMNS + "AND parent_id = %(parent)s ORDER BY seq"
-_ROOTS = _COLUMNS + "AND parent_id IS NULL ORDER BY seq"
-_NEXT = _COLUMNS + "AND seq > %(after)s ORDER BY seq LIMIT %(count)s"
+_CHILDREN = COLUMNS + "AND parent_id = %(parent)s ORDER BY seq"
+_ROOTS = COLUMNS + "AND parent_id IS NULL ORDER BY seq"
+_NEXT = COLUMNS + "AND seq > %(after)s ORDER BY seq LIMIT %(count)s"
 
-_OVERLAYS = f"""
-SELECT COALESCE(overlay_id, id), summary, from_message_id, to_message_id,
-  {time_text("created_at")}, retired
-FROM assistant_compactions WHERE session_id = %(session)s ORDER BY seq
-"""
 _ENDING = """
 SELECT 1 FROM assistant_compactions
 WHERE session_id = %(session)s AND to_message_id = ANY(%(ids)s) LIMIT 1
@@ -100,7 +96,7 @@ class SessionReading:
         """The raw path."""
         async with self._reading() as run:
             rows = await self._paths.rows(run, await self._leaf(run, leaf_id))
-        return _readable(rows)
+        return readable(rows)
 
     async def _leaf(self, run: Statements, leaf_id: str | None) -> str | None:
         return sought(leaf_id) if leaf_id else await self._paths.tip(run)
@@ -114,8 +110,8 @@ class SessionReading:
         """Direct children, or the roots."""
         async with self._reading() as run:
             if message_id is None:
-                return _readable(await run.rows(_ROOTS, self._values()))
-            return _readable(await run.rows(_CHILDREN, self._values(parent=sought(message_id))))
+                return readable(await run.rows(_ROOTS, self._values()))
+            return readable(await run.rows(_CHILDREN, self._values(parent=sought(message_id))))
 
     async def iter_messages(self) -> AsyncIterator[SessionMessage]:
         """Every message of every branch."""
@@ -123,7 +119,7 @@ class SessionReading:
         while True:
             async with self._reading() as run:
                 rows = await run.rows(_NEXT, self._values(after=after, count=_PAGE))
-            for message in _readable(rows):
+            for message in readable(rows):
                 yield message
             if len(rows) < _PAGE:
                 return
@@ -169,8 +165,8 @@ class SessionReading:
                 if known and not window.is_open:
                     break
             ids = [step.id for step in recent]
-            rows = {row[0]: row for row in await run.rows(_SOME, self._values(ids=ids))}
-        messages = _readable([rows[message_id] for message_id in reversed(ids)])
+            rows = {row[0]: row for row in await run.rows(SOME, self._values(ids=ids))}
+        messages = readable([rows[message_id] for message_id in reversed(ids)])
         return RecentHistory(messages, not window.is_open, total)
 
     # -- overlays ----------------------------------------------------------------------------------
@@ -178,7 +174,7 @@ class SessionReading:
     async def get_compactions(self) -> list[Compaction]:
         """All overlays, oldest first."""
         async with self._reading() as run:
-            return [Compaction(*row) for row in await run.rows(_OVERLAYS, self._values())]
+            return await all_overlays(run, self._key)
 
     async def get_context(self, leaf_id: str | None = None) -> list[Shown]:
         """The path with overlays applied, without reading what they hide."""
@@ -186,8 +182,11 @@ class SessionReading:
             return await self._shown(run, await self._leaf(run, leaf_id))
 
     async def _shown(self, run: Statements, leaf: str | None) -> list[Shown]:
-        overlays = [Compaction(*row) for row in await run.rows(_OVERLAYS, self._values())]
-        return overlaid(_readable(await self._paths.rows(run, leaf)), overlays)
+        overlays = await all_overlays(run, self._key)
+        shown = await visible(run, self._paths, leaf, overlays) if overlays else None
+        if shown is None:
+            shown = overlaid(readable(await self._paths.rows(run, leaf)), overlays)
+        return shown
 
     async def get_context_tokens(self) -> int:
         """The estimate of the active history; appending adds to it and costs no more."""
@@ -200,8 +199,8 @@ class SessionReading:
             if new is None:
                 shown, before = await self._shown(run, tip), 0
             else:
-                rows = await run.rows(_SOME, self._values(ids=new))
-                shown, before = list(_readable(rows)), self._tokens.total
+                rows = await run.rows(SOME, self._values(ids=new))
+                shown, before = list(readable(rows)), self._tokens.total
             row = await run.row(ONE, self._values(id=tip))
         total = before + estimate_message_tokens(as_messages(shown))
         if not run.joined:  # what may yet be rolled back is not remembered
@@ -235,21 +234,3 @@ class _ContextTokens:
         self, version: int = -1, tip: str | None = None, seq: int = 0, total: int = 0
     ) -> None:
         self.version, self.tip, self.seq, self.total = version, tip, seq, total
-
-
-def as_message(row: Row) -> SessionMessage | None:
-    """A row as the session API shows it, with its id and the time of its making; None if it has not
-    the shape of a message."""
-    try:
-        message = parse(row[1].encode())
-    except ValueError:
-        return None
-    if not isinstance(message, dict):
-        return None
-    message["id"] = row[0]
-    message.setdefault("createdAt", row[2])
-    return message if is_readable(message) else None
-
-
-def _readable(rows: list[Row]) -> list[SessionMessage]:
-    return [message for row in rows if (message := as_message(row)) is not None]
