@@ -1,0 +1,92 @@
+"""Calls in threads: their answers, and that what was begun is seen through."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+
+import pytest
+
+from workspace_session.bridge import at_once, in_thread
+
+
+def run(main):
+    return asyncio.run(main())
+
+
+def test_a_call_runs_in_another_thread_and_gives_its_result():
+    async def main():
+        return await in_thread(lambda a, b: (threading.get_ident(), a + b), 1, b=2)
+
+    thread, result = run(main)
+
+    assert (thread != threading.get_ident(), result) == (True, 3)
+
+
+def test_what_a_call_raises_its_caller_is_told():
+    def fail():
+        raise LookupError("nowhere")
+
+    async def main():
+        with pytest.raises(LookupError, match="nowhere"):
+            await in_thread(fail)
+
+    run(main)
+
+
+@pytest.mark.parametrize("cancellations", [1, 3])
+def test_a_caller_that_is_cancelled_waits_for_the_end(cancellations):
+    begun, go_on, over = threading.Event(), threading.Event(), []
+
+    def work():
+        begun.set()
+        assert go_on.wait(10)
+        over.append(True)
+
+    async def main():
+        task = asyncio.create_task(in_thread(work))
+        await asyncio.to_thread(begun.wait)
+        for _ in range(cancellations):
+            task.cancel()
+            await asyncio.sleep(0.01)
+        assert not task.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return list(over)
+
+    assert run(main) == [True]
+
+
+def test_a_failure_of_a_call_whose_caller_was_cancelled_is_no_noise(caplog):
+    def work():
+        time.sleep(0.05)
+        raise LookupError
+
+    async def main():
+        task = asyncio.create_task(in_thread(work))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(main)
+    gc.collect()
+
+    assert caplog.text == ""
+
+
+def test_many_calls_at_once_and_loops_one_after_another():
+    async def main():
+        return await asyncio.gather(*(in_thread(lambda n=n: n) for n in range(200)))
+
+    assert [run(main) for _ in range(3)] == [list(range(200))] * 3
+
+
+def test_a_short_call_runs_where_it_is_called():
+    async def main():
+        return await at_once(threading.get_ident)
+
+    assert run(main) == threading.get_ident()
