@@ -508,6 +508,50 @@ async def test_what_is_encrypted_is_never_given_to_a_model(ours, caplog):
 
 
 @on_a_loop
+async def test_an_encrypted_session_is_summarised_by_who_has_its_key_and_the_summary_is_sealed(
+    ours,
+):
+    model = Model()
+    session = LocalCompactionSession(sealed(ours), model, keep_recent=2)
+    await session.add_items(talk(6))
+
+    await session.run_compaction({"force": True})
+    await reply(session)
+    await session.run_compaction({"force": True})
+
+    assert model.given == [["0", "1", "2", "3"], ["what was said", "4", "5"]]
+    assert texts(await session.get_items()) == ["what was said", "go on", "done"]
+    assert all(item["__enc__"] == 1 for item in await ours.get_items())
+    assert "what was said" not in ours.tree.info().summary + str([e.line for e in ours.tree.log()])
+    assert await sealed(ours, "a wrong key").get_items() == []
+
+
+@on_a_loop
+async def test_what_another_key_has_sealed_is_never_hidden(ours):
+    model = Model()
+    await sealed(ours, "another key").add_items(talk(4))
+    session = LocalCompactionSession(sealed(ours), model, keep_recent=1)
+    await session.run_compaction({"force": True})
+    await session.add_items(talk(3))
+
+    await session.run_compaction({"force": True})
+
+    assert model.given == [["0", "1"]]
+    assert texts(await session.get_items()) == ["what was said", "2"]
+    assert await sealed(ours, "another key").get_items() == talk(4)
+
+
+@pytest.mark.parametrize("text", ['{"__enc__":1,', '{"__enc__":1,"v":1', "{}"])
+@on_a_loop
+async def test_a_summary_that_looks_like_an_envelope_and_is_none_is_a_text(ours, text):
+    session = LocalCompactionSession(ours, lambda _items: text, keep_recent=1)
+    await session.add_items(talk(3))
+    await session.run_compaction({"force": True})
+
+    assert await session.get_items() == [said(text), user("2")]
+
+
+@on_a_loop
 async def test_a_limit_and_a_callback_hold_for_summaries_too(ours):
     session = LocalCompactionSession(ours, Model(), keep_recent=2)
     session.session_settings = {"limit": 3}

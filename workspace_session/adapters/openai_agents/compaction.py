@@ -18,8 +18,10 @@ from workspace_session.adapters.openai_agents.items import (
     cut_before,
     is_sealed,
     is_user_item,
+    sealed_summary,
     summary_item,
 )
+from workspace_session.adapters.openai_agents.sealing import opened, sealed
 from workspace_session.adapters.openai_agents.session import AgentsSession
 
 logger = logging.getLogger("workspace_session")
@@ -38,24 +40,29 @@ def many_new_items(context: Mapping[str, Any]) -> bool:
 class LocalCompactionSession:
     """A session whose older items give way to a summary.
 
-    `summarize` is given the items, an earlier summary among them, and returns a text, or a coroutine
-    for it. `should_trigger` is asked as that of the SDK's own compaction session. The newest
-    `keep_recent` items stay as they are.
+    `session` is an `AgentsSession`, or the SDK's `EncryptedSession` over one: then the summary is
+    made of what its key opens, and sealed with it.
+
+    `summarize` is given the items, an earlier summary among them, and returns a text, or a
+    coroutine for it. `should_trigger` is asked as that of the SDK's own compaction session is. The
+    newest `keep_recent` items stay as they are.
     """
 
     def __init__(
         self,
-        session: AgentsSession,
+        session: Any,
         summarize: Summarize,
         *,
         should_trigger: ShouldTrigger | None = None,
         keep_recent: int = 4,
     ) -> None:
-        if not isinstance(session, AgentsSession):
+        store = getattr(session, "underlying_session", session)
+        if not isinstance(store, AgentsSession):
             raise TypeError(f"an AgentsSession is compacted, not a {type(session).__name__}")
         if keep_recent < 0:
             raise ValueError("keep_recent is zero or more")
         self.underlying_session = session
+        self._store = store
         self._summarize = summarize
         self._should_trigger = should_trigger or many_new_items
         self._keep_recent = keep_recent
@@ -71,7 +78,7 @@ class LocalCompactionSession:
     @property
     def session_id(self) -> str:
         """The session's id."""
-        return self.underlying_session.session_id
+        return self._store.session_id
 
     @property
     def session_settings(self) -> Any:
@@ -84,7 +91,8 @@ class LocalCompactionSession:
 
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[Any]:
         """The items, with summaries in place of what they cover."""
-        return await self.underlying_session.get_items(limit, wrapper=wrapper)
+        items: list[Any] = await self.underlying_session.get_items(limit, wrapper=wrapper)
+        return items
 
     async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
         """Add items."""
@@ -106,21 +114,40 @@ class LocalCompactionSession:
         What is added meanwhile comes after it. If the older items change, the summary is dropped.
         """
         given: Mapping[str, Any] = args or {}
-        session = self.underlying_session
-        shown = await session._read_all(session.tree.context)
-        items = [one.message if isinstance(one, Message) else summary_item(one) for one in shown]
-        if not given.get("force") and not self._should_trigger(_asked(given, shown, items)):
+        store = self._store
+        shown = await store._read_all(store.tree.context)
+        items = await self._readable(shown)
+        start = len(shown) - len(items)
+        if not given.get("force") and not self._should_trigger(_asked(given, shown[start:], items)):
             return
-        end = cut_before(items, max(len(items) - self._keep_recent, 0))
-        old = items[:end]
-        if not old or (len(old) == 1 and not isinstance(shown[0], Message)):
+        count = cut_before(items, max(len(items) - self._keep_recent, 0))
+        if count == 0 or (count == 1 and not isinstance(shown[start], Message)):
             return  # nothing, or a summary that no item would be added to
-        if any(is_sealed(item) for item in old):
-            logger.warning("session %r is encrypted: it is not summarised", session.session_id)
+        if any(is_sealed(item) for item in items[:count]):
+            logger.warning("session %r is encrypted: it is not summarised", store.session_id)
             return
-        made = self._summarize(old)
+        made = self._summarize(items[:count])
         summary = await made if inspect.isawaitable(made) else made
-        await session._write(_overlay, session.tree, summary, shown[:end])
+        if not self._is_open and isinstance(summary, str) and summary.strip():
+            item = {"role": "assistant", "content": summary}
+            summary = sealed_summary(await sealed(self.underlying_session, item))
+        await store._write(_overlay, store.tree, summary, shown[: start + count], start)
+
+    async def _readable(self, shown: list[Any]) -> list[Item]:
+        """The items; of an encrypted session those behind the last that its key does not open."""
+        raw = [one.message if isinstance(one, Message) else summary_item(one) for one in shown]
+        if self._is_open:
+            return raw
+        items: list[Item] = []
+        for item in reversed(await opened(self.underlying_session, raw)):
+            if item is None:
+                break
+            items.append(item)
+        return items[::-1]
+
+    @property
+    def _is_open(self) -> bool:
+        return self._store is self.underlying_session
 
 
 def _asked(given: Mapping[str, Any], shown: list[Any], items: list[Item]) -> dict[str, Any]:
@@ -139,9 +166,10 @@ def _asked(given: Mapping[str, Any], shown: list[Any], items: list[Item]) -> dic
     }
 
 
-def _overlay(tree: SessionTree, summary: str, old: list[Any]) -> None:
-    first, last = old[0], old[-1]
+def _overlay(tree: SessionTree, summary: str, seen: list[Any], start: int) -> None:
+    """Put a summary in the place of what was seen from `start` on, if all of it is still so."""
+    first, last = seen[start], seen[-1]
     from_id = first.id if isinstance(first, Message) else first.from_id
     to_id = last.id if isinstance(last, Message) else last.to_id
-    if tree.compact_if(summary, from_id, to_id, lambda shown: shown == old) is None:
+    if tree.compact_if(summary, from_id, to_id, lambda shown: shown == seen) is None:
         logger.warning("session %r changed while it was summarised: left as it is", tree.id)

@@ -6,15 +6,30 @@ a range reads as a message of the assistant in the one form that every model of 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 Item: TypeAlias = dict[str, Any]
 
 
+_SEALED = '{"__enc__":1,'  # how a summary begins that stands in an envelope
+
+
 def summary_item(summary: Any) -> Item:
-    """The item of a summary."""
-    return {"role": "assistant", "content": summary.summary}
+    """The item of a summary; of one that is sealed, its envelope."""
+    text: str = summary.summary
+    if text.startswith(_SEALED):
+        with suppress(ValueError):  # a model may say anything, this too
+            envelope: Item = json.loads(text)
+            return envelope
+    return {"role": "assistant", "content": text}
+
+
+def sealed_summary(envelope: Item) -> str:
+    """An envelope as the text of a summary."""
+    return json.dumps({"__enc__": 1, **envelope}, separators=(",", ":"))
 
 
 def is_user_item(item: Mapping[str, Any]) -> bool:
