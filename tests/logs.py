@@ -139,13 +139,17 @@ class Writer:
     def a_usage(self, number: int) -> Wire:
         return wire(number, "usage", inputTokens=number, outputTokens=1, cost=0.25)
 
+    def a_purge(self, number: int) -> Wire:
+        """Its target still has its text, as in a log that was merged without us."""
+        return wire(number, "purge", targetId=self.pick())
+
     def a_custom(self, number: int) -> Wire:
         return wire(number, "custom", customType="x", data={"n": number})
 
 
 _STEPS = [
     *["message"] * 6, *["branch"] * 3, *["compaction"] * 5, "root", "update", "delete", "clear",
-    *["leaf"] * 2, "label", "info", "usage", "custom",
+    *["leaf"] * 2, "label", "info", "usage", "custom", "purge",
 ]  # fmt: skip
 
 

@@ -71,6 +71,12 @@ class NaiveSession:
         self.contents[message_id] = content
         return changed
 
+    def purge(self, message_id: str) -> None:
+        if message_id in self.contents:
+            content = self.contents[message_id]
+            left = {name: content[name] for name in ("id", "role") if name in content}
+            self.contents[message_id] = {**left, "parts": [{"type": "text", "text": "[purged]"}]}
+
     def delete(self, message_ids: list[str]) -> list[str]:
         gone = [one for one in dict.fromkeys(message_ids) if one in self.parents]
         tip = self._surviving(self.tip, gone)

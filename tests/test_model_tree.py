@@ -92,6 +92,8 @@ def replayed(wires: list[dict]) -> NaiveSession:
                 naive.append(one["id"], one["message"], one["parentId"])
             case "update":
                 naive.update(one["targetId"], one["message"])
+            case "purge":
+                naive.purge(one["targetId"])
             case "delete":
                 naive.delete(one["targetIds"])
             case "clear":

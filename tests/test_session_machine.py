@@ -163,6 +163,14 @@ class SessionMachine(RuleBasedStateMachine):
         assert self.handle(name).delete(targets) == expected
         self.written(expected)
 
+    @precondition(lambda self: self.naive.parents)
+    @rule(name=handles, data=st.data())
+    def purge(self, name, data) -> None:
+        target = data.draw(st.sampled_from(list(self.naive.parents)))
+        self.naive.purge(target)
+        self.handle(name).purge(target)
+        self.written()
+
     @precondition(lambda self: len(self.naive.parents) > 3)
     @rule(name=handles)
     def clear(self, name) -> None:

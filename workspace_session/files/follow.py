@@ -205,7 +205,7 @@ class FollowedLog:
     def _take(self, data: bytes, mark: _Mark, found: os.stat_result) -> list[Entry]:
         with collector_paused(len(data) > _LARGE):
             lines = parse_lines(data, mark.end)
-        settled = settle(withheld(lines.entries))
+        settled = settle(lines.entries)
         end = _end_of_settled(lines, settled, mark.end)
         mark = mark._replace(inode=found.st_ino, size=found.st_size, modified=found.st_mtime_ns)
         if end > mark.end:
@@ -213,7 +213,8 @@ class FollowedLog:
             last = whole[whole.rfind(b"\n", 0, -1) + 1 :]
             mark = mark._replace(end=end, last_length=len(last), last_line=_digest(last))
         self._mark = mark
-        return [entry for entry in settled.counted if type(entry) is not Trim]
+        counted = withheld(settled.counted)
+        return [entry for entry in counted if type(entry) is not Trim]
 
 
 def _end_of_settled(lines: Lines, settled: Settled, start: int) -> int:

@@ -7,7 +7,7 @@ reader understands, in whatever order its lines stand, is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,8 +73,9 @@ def check_session(place: AgentPlace, session_id: str) -> list[Problem]:
         mend = f"{_REBUILD} makes it anew from the working set, without what was trimmed"
         return [*problems, Problem(log.shown, 0, "the log is missing", mend)]
     settled = settle(log.entries)
-    problems += _purged(log, log)
-    problems += _purged(log, tree)
+    purges = [entry for entry in settled.counted if isinstance(entry, Purge)]
+    problems += _purged(purges, log)
+    problems += _purged(purges, tree)
     problems += _cut_batches(log, settled.cut)
     full = Tree.of_log(settled.counted)
     problems += _headers(log, full, session_id)
@@ -122,11 +123,8 @@ def _read(place: AgentPlace, path: Path) -> _File:
     return file
 
 
-def _purged(log: _File, file: _File) -> Iterator[Problem]:
+def _purged(purges: Sequence[Purge], file: _File) -> Iterator[Problem]:
     """Text that a merge without our driver, or a crash, has left where it was purged."""
-    purges = [entry for entry in log.entries if isinstance(entry, Purge)]
-    if not purges:
-        return
     for entry in file.entries:
         if any(reaches(purge, entry) for purge in purges) and blank(entry) is not entry:
             what = f"the text of {entry.id!r} {_STILL_HERE}"

@@ -18,9 +18,11 @@ from workspace_session.model.entries import (
     Entry,
     Leaf,
     Message,
+    Purge,
     Trim,
     Update,
 )
+from workspace_session.model.purging import withheld
 
 
 def last_messages(newest_first: Iterable[Entry], count: int) -> list[Message] | None:
@@ -50,9 +52,12 @@ class _Scan:
         self.done = False
         self._updates: dict[str, Update] = {}
         self._hidden_ends: set[str] = set()
+        self._purges: list[Purge] = []
 
     def take(self, entry: Entry) -> bool:
         """Go past one entry; False when this is more than a walk can tell."""
+        if self._purges:
+            (entry,) = withheld([entry], self._purges)
         match entry:
             case Message():
                 return self._message(entry)
@@ -63,6 +68,8 @@ class _Scan:
                 self._updates.setdefault(entry.target_id, entry)
             case Compaction():
                 self._hidden_ends.add(entry.to_id)
+            case Purge():
+                self._purges.append(entry)
             case Delete() | Trim():
                 return False
             case Clear():

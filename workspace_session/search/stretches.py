@@ -64,12 +64,11 @@ class Stretch:
     @classmethod
     def _of(cls, data: bytes, start: int, found: os.stat_result, before: Mark | None) -> Stretch:
         lines = parse_lines(data, start)
-        entries = withheld(lines.entries)
-        settled = settle(entries)
-        counted = set(map(id, settled.counted))
+        settled = settle(lines.entries)
+        counted = dict(zip(map(id, settled.counted), withheld(settled.counted), strict=True))
         items = [
-            Item(entry, start + data.rfind(b"\n", 0, end - start - 1) + 1, end)
-            for entry, end in zip(entries, lines.ends, strict=True)
+            Item(counted[id(entry)], start + data.rfind(b"\n", 0, end - start - 1) + 1, end)
+            for entry, end in zip(lines.entries, lines.ends, strict=True)
             if id(entry) in counted and type(entry) is not Trim
         ]
         return cls(items, before, data, start, _end_of_settled(lines, settled, start), found)
