@@ -105,8 +105,10 @@ def remove_stale_temporaries(
 ) -> None:
     """Remove temporary files, `of` one file or all, that nobody is going to finish; under the lock."""
     oldest = time.time() - older_than_seconds
-    for path in directory.iterdir():
-        if is_temporary(path.name) and (of is None or path.name.startswith(f".{of.name}.tmp-")):
+    prefix = "." if of is None else f".{of.name}.tmp-"
+    for name in os.listdir(directory):  # noqa: PTH208 (a directory may hold very many sessions)
+        if name.startswith(prefix) and is_temporary(name):
+            path = directory / name
             with suppress(FileNotFoundError):  # somebody else was faster
                 found = path.lstat()
                 if stat.S_ISREG(found.st_mode) and found.st_mtime < oldest:
