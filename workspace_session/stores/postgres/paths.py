@@ -7,7 +7,8 @@ the end of a path does not cost the whole of it. Any of them may be missing: the
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
 from typing import NamedTuple
 from zlib import crc32
 
@@ -104,7 +105,7 @@ class Paths:
 
     async def back(
         self, run: Statements, leaf: str | None, stretch: int = _FIRST_STRETCH
-    ) -> AsyncIterator[Step]:
+    ) -> AsyncGenerator[Step, None]:
         """The path from a message on towards its root, read in stretches that double."""
         while leaf is not None:
             values = {"session": self.session, "leaf": leaf, "count": stretch}
@@ -125,10 +126,11 @@ class Paths:
     async def extent(self, run: Statements, leaf: str | None) -> Extent:
         """How long and how large the path to a message is."""
         messages = size = 0
-        async for step in self.back(run, leaf):
-            if step.messages is not None and step.bytes is not None:
-                return Extent(messages + step.messages, size + step.bytes)
-            messages, size = messages + 1, size + step.size
+        async with aclosing(self.back(run, leaf)) as steps:
+            async for step in steps:
+                if step.messages is not None and step.bytes is not None:
+                    return Extent(messages + step.messages, size + step.bytes)
+                messages, size = messages + 1, size + step.size
         return Extent(messages, size)
 
     async def passed(self, run: Statements, message_id: str) -> None:

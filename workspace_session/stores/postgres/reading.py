@@ -7,7 +7,7 @@ than was asked.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from workspace_session.errors import SessionDeleted
@@ -156,14 +156,15 @@ class SessionReading:
         known = False  # whether a milestone has told the size of the rest
         async with self._reading() as run:
             tip = await self._paths.tip(run)
-            async for step in self._paths.back(run, tip):
-                if window.takes(step.size):
-                    recent.append(step)
-                if not known:
-                    known = step.bytes is not None
-                    total += step.size if step.bytes is None else step.bytes
-                if known and not window.is_open:
-                    break
+            async with aclosing(self._paths.back(run, tip)) as steps:
+                async for step in steps:
+                    if window.takes(step.size):
+                        recent.append(step)
+                    if not known:
+                        known = step.bytes is not None
+                        total += step.size if step.bytes is None else step.bytes
+                    if known and not window.is_open:
+                        break
             ids = [step.id for step in recent]
             rows = {row[0]: row for row in await run.rows(SOME, self._values(ids=ids))}
         messages = readable([rows[message_id] for message_id in reversed(ids)])
@@ -212,11 +213,12 @@ class SessionReading:
         known, new = self._tokens, list[str]()
         if known.tip is None:
             return None
-        async for step in self._paths.back(run, tip):
-            if step.seq <= known.seq:
-                known_still = (step.id, step.seq) == (known.tip, known.seq)
-                return new if known_still and not await self._is_taken_up(run, new) else None
-            new.append(step.id)
+        async with aclosing(self._paths.back(run, tip)) as steps:
+            async for step in steps:
+                if step.seq <= known.seq:
+                    known_still = (step.id, step.seq) == (known.tip, known.seq)
+                    return new if known_still and not await self._is_taken_up(run, new) else None
+                new.append(step.id)
         return None
 
     async def _is_taken_up(self, run: Statements, new: list[str]) -> bool:

@@ -69,7 +69,7 @@ async def search_rows(
     """The rows that meet a query, the best first."""
     if not query or limit <= 0:
         return []
-    return await run.rows(sql, {**values, **_values(query), "limit": min(limit, _MOST)})
+    return await run.rows(sql, {**values, **_values(query), "limit": int(min(limit, _MOST))})
 
 
 async def search_messages(
