@@ -104,24 +104,6 @@ def execute(block: Block, page: Path, names: dict[str, Any], runner: asyncio.Run
         runner.run(awaitable)
 
 
-@pytest.mark.parametrize(
-    "section",
-    [
-        pytest.param(section, id=f"{page.name}: {section.heading}")
-        for page in PAGES
-        for section in sections(page)
-    ],
-)
-def test_the_examples_of_a_section_run_and_print_what_is_shown(
-    section, tmp_path, monkeypatch, request
-):
-    monkeypatch.chdir(tmp_path)
-    if section.page.name == "postgres.md":
-        request.getfixturevalue("database_of_the_environment")
-
-    run(section)
-
-
 @pytest.fixture
 def database_of_the_environment(server, monkeypatch):
     """A database without tables, where programs find one that are not told of any."""
@@ -129,6 +111,31 @@ def database_of_the_environment(server, monkeypatch):
         for name, value in conninfo_to_dict(address).items():
             monkeypatch.setenv({"dbname": "PGDATABASE"}.get(name, f"PG{name.upper()}"), str(value))
         yield
+
+
+def examples(*, of_postgres):
+    """The sections of the page on Postgres, or of all others."""
+    return [
+        pytest.param(section, id=f"{page.name}: {section.heading}")
+        for page in PAGES
+        for section in sections(page)
+        if (page.name == "postgres.md") is of_postgres
+    ]
+
+
+@pytest.mark.parametrize("section", examples(of_postgres=False))
+def test_the_examples_of_a_section_run_and_print_what_is_shown(section, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    run(section)
+
+
+@pytest.mark.parametrize("section", examples(of_postgres=True))
+@pytest.mark.usefixtures("database_of_the_environment")
+def test_the_examples_on_postgres_run_and_print_what_is_shown(section, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    run(section)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
