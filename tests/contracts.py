@@ -777,6 +777,17 @@ class TreeContract:
             assert shown(tree.context()) == expected
         assert tree.undo() is False
 
+    def test_a_switch_is_undone_and_a_pop_after_it_is_no_undoing(self, tree):
+        grow(tree, 3)
+        tree.set_leaf("m1")
+        tree.set_leaf("m2")
+        tree.pop()
+
+        tips = []
+        while tree.undo():
+            tips.append(tree.leaf)
+        assert tips == ["m2", "m1", "m2"]
+
     def test_nothing_is_undone_after_something_was_appended(self, tree):
         grow(tree, 2)
         tree.pop()

@@ -105,6 +105,20 @@ class NaiveSession:
             raise Refused(message_id)
         self.tip = message_id
 
+    def pop(self) -> str | None:
+        """The last of the context, given back; the tip goes to the end of what comes before it."""
+        shown = self.context(self.tip)
+        if not shown:
+            return None
+        ends = self.ends(self.tip)
+        self.tip = ends[-2] if len(ends) > 1 else None
+        return shown[-1]
+
+    def ends(self, leaf: str | None) -> list[str]:
+        """The last message of each item of the context."""
+        by_summary = {f"summary:{overlay.summary}": overlay.to_id for overlay in self.overlays}
+        return [by_summary.get(item, item) for item in self.context(leaf)]
+
     def compact(self, summary: str, from_id: str, to_id: str) -> None:
         if to_id not in self.parents or from_id not in self.path(to_id):
             raise Refused(from_id, to_id)

@@ -14,6 +14,7 @@ import random
 import shutil
 import sys
 import tempfile
+from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -50,6 +51,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.agent = Workspace(self.directory, durability="os").agent("a")
         self.naive = NaiveSession()
         self.count = 0
+        self.steps: list[NaiveSession] = []  # before each move of the tip that can be taken back
         self.lagging = False  # whether the working set was made to lack lines
         self.shuffled = False  # whether lines were made to stand in another order
         self.reopen()
@@ -121,7 +123,7 @@ class SessionMachine(RuleBasedStateMachine):
         )
         if result is not None:
             assert (result.entry.id, result.inserted) == (message_id, inserted)
-            self.written(inserted)
+            self.appended(inserted)
 
     @rule(name=handles)
     def append_without_id(self, name) -> None:
@@ -130,7 +132,7 @@ class SessionMachine(RuleBasedStateMachine):
         result = self.handle(name).append(message)
         assert result.inserted
         self.naive.append(result.entry.id, message)
-        self.written()
+        self.appended()
 
     @rule(name=handles, some=st.lists(st.tuples(ids, contents), max_size=5), data=st.data())
     def extend(self, name, some, data) -> None:
@@ -143,7 +145,7 @@ class SessionMachine(RuleBasedStateMachine):
         )
         if results is not None:
             assert [result.inserted for result in results] == inserted
-            self.written(any(inserted))
+            self.appended(any(inserted))
 
     @rule(name=handles, content=contents, data=st.data())
     def update(self, name, content, data) -> None:
@@ -161,7 +163,7 @@ class SessionMachine(RuleBasedStateMachine):
         targets = [self.target(data) for _ in range(count)]
         expected = self.naive.delete(targets)
         assert self.handle(name).delete(targets) == expected
-        self.written(expected)
+        self.appended(expected)
 
     @precondition(lambda self: self.naive.parents)
     @rule(name=handles, data=st.data())
@@ -174,6 +176,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.naive.parents) > 3)
     @rule(name=handles)
     def clear(self, name) -> None:
+        self.steps.append(deepcopy(self.naive))
         self.naive.clear()
         self.handle(name).clear()
         self.written()
@@ -181,9 +184,52 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(name=handles, data=st.data(), to_none=st.integers(0, 5))
     def set_leaf(self, name, data, to_none) -> None:
         target = None if to_none == 0 else self.target(data)
-        moved = self.naive.tip != target
+        moved, before = self.naive.tip != target, deepcopy(self.naive)
         self.both(lambda: self.naive.set_leaf(target), lambda: self.handle(name).set_leaf(target))
-        self.written(moved and self.naive.tip == target)
+        if moved and self.naive.tip == target:
+            self.steps.append(before)
+            self.written()
+
+    @rule(name=handles)
+    def pop(self, name) -> None:
+        before = deepcopy(self.naive)
+        expected = self.naive.pop()
+        popped = self.handle(name).pop()
+        assert (popped and shown([popped])[0]) == expected
+        if expected is not None:
+            self.steps.append(before)
+            self.written()
+
+    @rule(name=handles, count=st.integers(1, 3), some=st.lists(contents, max_size=2))
+    def replace_tail(self, name, count, some) -> None:
+        ends = self.naive.ends(self.naive.tip)
+        tree = self.handle(name)
+        before, tail = deepcopy(self.naive), tree.tail(count)
+        kept = ends[: max(len(ends) - count, 0)]
+        self.naive.tip = kept[-1] if kept else None
+        placed = tree.replace_tail(tail, some)
+        for result, content in zip(placed, some, strict=True):
+            self.naive.append(result.entry.id, content)
+        if some:
+            self.appended()
+        elif before.tip != self.naive.tip:
+            self.steps.append(before)
+            self.written()
+
+    @rule(name=handles)
+    def undo(self, name) -> None:
+        possible = bool(self.steps)
+        if possible:
+            before = self.steps.pop()
+            if self.naive.parents:
+                self.naive.tip = before.tip
+            else:
+                for part in ("parents", "contents", "labels", "tip"):
+                    setattr(self.naive, part, getattr(before, part))
+                self.naive.overlays = [one for one in before.overlays if not one.disabled]
+                self.steps = []
+        assert self.handle(name).undo() is possible
+        self.written(possible)
 
     @rule(name=handles, data=st.data())
     def compact(self, name, data) -> None:
@@ -320,6 +366,12 @@ class SessionMachine(RuleBasedStateMachine):
     def written(self, anything: object = True) -> None:
         if anything:
             self.lagging = False
+
+    def appended(self, anything: object = True) -> None:
+        """What was appended, or deleted, puts an end to what could be taken back."""
+        self.written(anything)
+        if anything:
+            self.steps = []
 
     # -- looking --
 

@@ -13,7 +13,7 @@ from workspace_session.files.session_writer import SessionWriter
 from workspace_session.model.entries import Clear, Compaction, Entry, Leaf
 from workspace_session.model.placing import Appended, draft, place
 from workspace_session.model.tree import Shown, Tree
-from workspace_session.model.undoing import last_step, restored
+from workspace_session.model.undoing import last_step, restored, taken_back
 
 
 class TipWriter(SessionWriter):
@@ -72,7 +72,7 @@ class TipWriter(SessionWriter):
                 if whole.trim is not None:  # the log was lost, and what was cleared with it
                     return [], False
                 return restored(Tree.of_log(whole.entries[: step.at]), after), True
-            return [self._entry(Leaf, after, target_id=step.before)], True
+            return [taken_back(step, after)], True
 
         return self._write(make)
 

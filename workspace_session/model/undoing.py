@@ -43,22 +43,19 @@ def last_step(entries: Sequence[Entry]) -> Step | None:
                 steps, tip = [], entry.id
             case Delete():
                 steps = []  # the tip may have been among what was deleted
-            case Leaf() if entry.batch:  # of what was restored
-                steps, tip = [], entry.target_id
-            case Leaf() if steps and _takes_back(entry, entries[steps[-1].at], steps[-1]):
-                steps.pop()
-                tip = entry.target_id
-            case Leaf():
-                steps.append(Step(at, tip))
-                tip = entry.target_id
+            case Leaf(batch=batch, target_id=target):
+                # Only what takes a step back moves the tip in a batch.
+                steps, tip = (steps[:-1] if batch else [*steps, Step(at, tip)]), target
             case Clear():
                 steps.append(Step(at, tip))
                 tip = None
     return steps[-1] if steps else None
 
 
-def _takes_back(leaf: Leaf, moved: Entry, step: Step) -> bool:
-    return isinstance(moved, Leaf) and leaf.target_id == step.before
+def taken_back(step: Step, after: str) -> Leaf:
+    """The entry that moves the tip to where it was."""
+    ((timestamp, fresh_id),) = stamps(1, after)
+    return _made(Leaf, (timestamp, fresh_id), Batch(fresh_id, 1), target_id=step.before)
 
 
 def restored(before: Tree, after: str) -> list[Entry]:

@@ -14,7 +14,7 @@ from workspace_session import SessionTree, Workspace
 from workspace_session.bridge import at_once, in_thread
 
 T = TypeVar("T")
-_SHORT = 100  # items; reading more takes longer than going to a thread
+SHORT = 100  # items; reading more takes longer than going to a thread
 
 
 class Handle:
@@ -70,5 +70,5 @@ class Handle:
         return await run(function, *args, **kwargs)
 
     async def _read_all(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        run = at_once if self._tree.is_warm and self._tree.size_hint < _SHORT else in_thread
+        run = at_once if self._tree.is_warm and self._tree.size_hint < SHORT else in_thread
         return await run(function, *args, **kwargs)

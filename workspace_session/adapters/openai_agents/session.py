@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from workspace_session import AgentWorkspace, Message, SessionTree, Workspace
 from workspace_session.adapters.openai_agents.branching import Branching
-from workspace_session.adapters.openai_agents.handle import Handle
+from workspace_session.adapters.openai_agents.handle import SHORT, Handle
 from workspace_session.adapters.openai_agents.items import Item, summary_item
 from workspace_session.adapters.openai_agents.spending import Spending
 
@@ -90,7 +90,7 @@ class AgentsSession(Branching, Spending):
         self._note(wrapper)
         if limit is None:
             limit = _limit_of(self.session_settings)
-        read = self._read_all if limit is None else self._read
+        read = self._read if limit is not None and limit <= SHORT else self._read_all
         return await read(self.tree.messages, last=limit, summary=summary_item)
 
     async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
