@@ -594,6 +594,51 @@ async def test_a_run_that_waits_for_an_approval_is_resumed_over_a_summary(ours, 
     ) == 2
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+@on_a_loop
+async def test_runs_with_tools_and_handoffs_go_on_over_summaries(ours, streamed):
+    """A summary after every response: no model is ever given half of a call."""
+
+    @agents.output_guardrail
+    async def fine(_context, _agent, _output):
+        return agents.GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
+
+    look = function_tool(lambda: "seen", name_override="look")
+    expert = Agent(
+        name="expert",
+        tools=[look],
+        output_guardrails=[fine],
+        model=ScriptedModel([calls("look", "c2"), [assistant_message("I know.")]] * 3),
+    )
+    front = Agent(
+        name="front",
+        tools=[look],
+        handoffs=[expert],
+        model=ScriptedModel([calls("look", "c1"), calls("transfer_to_expert", "h1")] * 3),
+    )
+    model = Model()
+    session = LocalCompactionSession(ours, model, should_trigger=lambda _it: True, keep_recent=1)
+
+    for number in range(3):
+        if streamed:
+            result = await finished(front, f"q{number}", session)
+        else:
+            result = await Runner.run(front, f"q{number}", session=session)
+        assert result.final_output == "I know."
+
+    for call in (*front.model.calls, *expert.model.calls):
+        asked = [one["call_id"] for one in call.input if one.get("type") == "function_call"]
+        answered = [one["call_id"] for one in call.input if one.get("type", "").endswith("_output")]
+        assert sorted(asked) == sorted(answered)
+    assert [given[0] for given in model.given] == ["q0", "what was said", "what was said"]
+    assert len(await session.history()) == 3 * 8
+    assert await session.get_items() == [SPOKEN, (await session.history())[-1].message]
+
+
+def calls(name: str, call_id: str) -> list:
+    return [function_call(name, {}, call_id=call_id)]
+
+
 async def finished(agent, given, session):
     result = Runner.run_streamed(agent, given, session=session)
     async for _event in result.stream_events():
