@@ -419,6 +419,33 @@ def test_a_summary_of_what_is_not_in_the_file_becomes_a_message(tmp_path, agent)
     assert (report.added, again.added, again.known) == (5, 0, 5)
 
 
+def test_an_import_that_was_cut_short_anywhere_is_completed_by_the_next(tmp_path, workspace):
+    path = put(tmp_path, EVERYTHING)
+    import_transcript(path, workspace.agent("whole"), "s")
+    whole = workspace.agent("whole").place.log("s").read_bytes()
+    expected = export_transcript(workspace.agent("whole").tree("s"), tmp_path / "whole")
+
+    for end in range(0, len(whole), 97):
+        agent = workspace.agent(f"cut-{end}")
+        agent.place.sessions.mkdir(parents=True)
+        agent.place.log("s").write_bytes(whole[:end])  # as a crash leaves it
+
+        import_transcript(path, agent, "s")
+
+        found = export_transcript(agent.tree("s"), tmp_path / f"{end}")
+        assert [one.read_bytes() for one in found] == [one.read_bytes() for one in expected], end
+        assert said(agent.tree("s")) == ["sum", "and?", "so", "", "looking", "", ""]
+
+
+def test_custom_entries_of_others_are_none_of_theirs(tmp_path, agent):
+    import_transcript(put(tmp_path, MESSAGES), agent, "s")
+    tree = agent.tree("s")
+    for data in (None, {}, {"type": "summary"}, {"type": [], "id": "x"}):
+        tree.add_custom("agentscope", data)
+
+    assert exported(tree, tmp_path)[0] == MESSAGES
+
+
 def test_a_file_that_is_not_there_makes_no_session(tmp_path, agent):
     with pytest.raises(FileNotFoundError):
         import_transcript(tmp_path / "gone.jsonl", agent, "s")

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import agentscope
 import pytest
@@ -22,8 +23,10 @@ from environments import examples_for
 from test_docs import DOCS, run, sections
 
 from workspace_session import (
+    Harness,
     JsonSession,
     NamespaceMismatch,
+    RuntimeContext,
     StateLoadFailed,
     StateNotSerializable,
     Workspace,
@@ -93,6 +96,17 @@ def test_it_is_a_session_of_theirs(session):
     assert isinstance(session, SessionBase)
 
 
+def in_another_process(script, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments), str(Path(__file__).parent)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 IN_ANOTHER_PROCESS = """
 import asyncio, json, sys
 sys.path.insert(0, sys.argv[2])
@@ -115,8 +129,6 @@ asyncio.run(main())
 
 
 def test_an_agent_resumes_its_memory_in_a_new_process(tmp_path):
-    from pathlib import Path
-
     workspace = Workspace(tmp_path / "ws")
     session = AgentScopeSession(workspace.agent("Friday").state)
     search = ToolUseBlock(type="tool_use", id="t1", name="search", input={"q": "Ada"})
@@ -139,19 +151,7 @@ def test_an_agent_resumes_its_memory_in_a_new_process(tmp_path):
 
     asyncio.run(first())
 
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            IN_ANOTHER_PROCESS,
-            str(tmp_path / "ws"),
-            str(Path(__file__).parent),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    shown, reply = json.loads(done.stdout.splitlines()[-1])
+    shown, reply = in_another_process(IN_ANOTHER_PROCESS, tmp_path / "ws")
     assert shown == [
         "You help.",
         "I am Ada.",
@@ -163,6 +163,36 @@ def test_an_agent_resumes_its_memory_in_a_new_process(tmp_path):
     assert reply == "Your name is Ada."
     state = workspace.agent("Friday", user="alice").state.get("s", "agent")
     assert len(state["memory"]["content"]) == 6
+    assert workspace.verify() == []
+
+
+IN_A_HARNESS = """
+import asyncio, json, sys
+sys.path.insert(0, sys.argv[2])
+from suite import Scripted, agent_of
+from agentscope.message import Msg
+from workspace_session import Harness, RuntimeContext
+
+model = Scripted("Your name is Ada.")
+harness = Harness(agent_of(model), "Friday", sys.argv[1])
+ctx = RuntimeContext(session_id="s", user_id="alice")
+reply = harness.call_sync(Msg("alice", "What is my name?", "user"), ctx)
+print(json.dumps([model.shown[-1], reply.get_text_content()]))
+"""
+
+
+def test_an_agent_in_a_harness_resumes_in_a_new_process_and_has_a_transcript(tmp_path):
+    harness = Harness(agent_of(Scripted("Hello Ada.")), "Friday", tmp_path / "ws")
+    ctx = RuntimeContext(session_id="s", user_id="alice")
+    harness.call_sync(Msg("alice", "I am Ada.", "user"), ctx)
+
+    shown, reply = in_another_process(IN_A_HARNESS, tmp_path / "ws")
+
+    workspace = Workspace(tmp_path / "ws")
+    path = workspace.agent("Friday", user="alice").tree("s").path()
+    assert shown == ["You help.", "I am Ada.", "Hello Ada.", "What is my name?"]
+    assert reply == "Your name is Ada."
+    assert [text_of(entry.message) for entry in path] == [*shown[1:], reply]
     assert workspace.verify() == []
 
 

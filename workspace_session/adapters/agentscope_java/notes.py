@@ -27,12 +27,16 @@ def noted(entry: Entry) -> Line | None:
         return None
     wire = parse(entry.line)
     data = wire.get("data")
-    if wire.get("customType") != CUSTOM_TYPE or not isinstance(data, dict):
-        return None
-    return Line(
-        type=data["type"],
-        id=data["id"],
-        parent_id=data.get("parentId"),
-        timestamp=data["timestamp"],
-        fields=data["fields"],
-    )
+    match data if wire.get("customType") == CUSTOM_TYPE else None:
+        case {
+            "type": "summary" | "compaction" as kind,
+            "id": str(entry_id),
+            "timestamp": str(timestamp),
+            "fields": dict(fields),
+        }:
+            above = data.get("parentId")
+            parent = above if isinstance(above, str) else None
+            return Line(
+                type=kind, id=entry_id, parent_id=parent, timestamp=timestamp, fields=fields
+            )
+    return None

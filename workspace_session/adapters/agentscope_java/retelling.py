@@ -90,9 +90,10 @@ class _Teller:
     def _give_back(self, note: Line) -> None:
         self.told.everything.append(note)
         self._notes[note.id] = note
-        summary = self._notes.get(note.fields.get("summaryEntryId", ""))
-        if note.type == "compaction" and summary is not None:
-            self._imported[summary.fields.get("summary", "")] = [summary, note]
+        summary = self._notes.get(str(note.fields.get("summaryEntryId")))
+        text = None if summary is None else summary.fields.get("summary")
+        if summary is not None and isinstance(text, str):
+            self._imported[text] = [summary, note]
 
     def _summarise(self, overlay: Compaction) -> None:
         last, kept = self._where(overlay)
