@@ -810,8 +810,8 @@ class TestPurge:
 
         code, printed, talk = run("purge", "s", "m1", given="n\n")
 
-        assert (code, printed) == (130, "")
-        assert "Take the text of m1 away for good?" in talk
+        assert (code, printed) == (1, "")
+        assert talk == "Take the text of m1 away for good? [y/N]: n\nError: nothing was purged\n"
         assert "text 1" in out("show", "s")
 
     def test_it_says_what_was_done_and_where_copies_are(self, root):

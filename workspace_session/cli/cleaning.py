@@ -9,7 +9,14 @@ import click
 
 from workspace_session import AgentWorkspace, Retention
 from workspace_session.cli.options import example, in_workspace, json_option, session_argument
-from workspace_session.cli.render import as_json_object, echo_json, echo_lines, plural, talk
+from workspace_session.cli.render import (
+    as_json_object,
+    echo_json,
+    echo_lines,
+    inert,
+    plural,
+    talk,
+)
 from workspace_session.cli.scope import Scope, entry_id, owner
 from workspace_session.cli.screen import Screen
 
@@ -115,8 +122,8 @@ def purge(scope: Scope, session: str, entry: str, yes: bool, as_json: bool) -> N
     """
     found = scope.find(session)
     target = entry_id(found.agent.tree(found.session_id), entry)
-    if not yes:
-        click.confirm(f"Take the text of {target} away for good?", abort=True, err=True)
+    if not yes and not click.confirm(f"Take the text of {inert(target)} away for good?", err=True):
+        raise click.ClickException("nothing was purged")
     purged = found.agent.purge(found.session_id, target)
     if as_json:
         echo_json(as_json_object(purged))
