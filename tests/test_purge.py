@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,15 @@ from clones import another, copied, origin
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspace_session import InvalidMessage, SessionTree, UnknownMessage, UnknownSession, Workspace
+from workspace_session import (
+    InvalidMessage,
+    Session,
+    SessionTree,
+    UnknownMessage,
+    UnknownSession,
+    Workspace,
+)
+from workspace_session.files.follow import Choice, Following
 from workspace_session.files.memory_files import MemoryLog
 from workspace_session.git import merge_files, merge_lines, sync
 from workspace_session.model.entries import Purge
@@ -218,6 +227,34 @@ def test_a_handle_that_has_read_it_sees_it_gone_and_writes_on(
     assert texts(other) == ["[purged]", "short", "still here"]
     assert holders(workspace.root) == []
     check_clean()
+
+
+def test_who_follows_is_told_of_the_purge_and_of_nothing_twice(workspace, agent, leaked):
+    following = Following(workspace.layout, Choice())
+    list(following.look())
+
+    agent.purge("s", "m1")
+    leaked.append(said("on", "m4"))
+    events = list(following.look())
+
+    assert [type(event).__name__ for event in events] == ["SessionReplaced", "EntriesAdded"]
+    assert [entry.type for entry in events[-1].entries] == ["purge", "message"]
+    late = Following(workspace.layout, Choice())
+    assert SECRET not in str([event.entries for event in late.begin()])
+
+
+def test_a_session_that_agents_hold_shows_it_gone_and_its_estimate_follows(agent, leaked):
+    async def story() -> tuple[list, int, int]:
+        session = Session.create(agent).for_session("s")
+        await session.append_message(said("word " * 500 + SECRET, "long"))
+        before = await session._provider.get_context_tokens()
+        agent.purge("s", "long")
+        return await session.get_history(), before, await session._provider.get_context_tokens()
+
+    history, before, after = asyncio.run(story())
+
+    assert SECRET not in str(history[1:])
+    assert after < before - 400
 
 
 WRITER = """

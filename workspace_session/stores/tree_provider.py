@@ -311,7 +311,7 @@ class _ContextTokens:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._known: dict[tuple[str, str, str], int] = {}
+        self._known: dict[tuple[str, str, str, int], int] = {}
         self._tip: str | None = None
         self._version = (0, -1)
         self._total = 0
@@ -328,8 +328,8 @@ class _ContextTokens:
             return self._total
 
     def _of(self, item: entries.Message | entries.Compaction) -> int:
-        revision = getattr(item, "revision", None)
-        key = (*item.key, "" if revision is None else revision.id)
+        said = getattr(item, "revision", None) or item
+        key = (*item.key, said.id, len(said.line))  # a text that was purged leaves a shorter line
         if key not in self._known:
             self._known[key] = estimate_message_tokens(as_messages(readable([item])))
         return self._known[key]
