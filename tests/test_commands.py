@@ -411,16 +411,14 @@ class TestWhatIsSeen:
 
     def test_history_may_be_cut_and_may_follow_another_branch(self, compacted):
         compacted.append(said("other", id="b1"), parent="m1")
+        compacted.set_leaf("m4")
 
-        assert [line[25] for line in out("history", "s", "--last", "2").splitlines()] == ["m", "b"][
-            1:
-        ] * 0 + [line[25] for line in out("history", "s").splitlines()[-2:]]
-        rows = [
-            json.loads(line)["id"]
-            for line in out("history", "s", "--leaf", "b1", "--json").splitlines()
-        ]
-        assert rows == ["m0", "m1", "b1"]
+        assert (
+            out("history", "s", "--last", "2").splitlines() == out("history", "s").splitlines()[-2:]
+        )
         assert out("history", "s", "--last", "0") == ""
+        printed = out("history", "s", "--leaf", "b1", "--json")
+        assert [json.loads(line)["id"] for line in printed.splitlines()] == ["m0", "m1", "b1"]
 
     def test_history_of_a_message_is_every_version(self, root):
         tree = beginning_at(root)
