@@ -538,7 +538,9 @@ class TestCompact:
         assert code == 1
         assert talk.endswith("'m1' is hidden by a summary, or on another branch\n")
 
-    @pytest.mark.parametrize("given", [[], ["--summary", "x", "--command", "cat"]])
+    @pytest.mark.parametrize(
+        "given", [[], ["--summary", "x", "--command", "cat"], ["--summary", " "], ["--command", ""]]
+    )
     def test_one_source_of_the_summary_is_wanted(self, root, given):
         beginning_at(root)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from typing import Any
 
 import click
 
 from workspace_session.cli.options import (
+    F,
     example,
     in_workspace,
     json_option,
@@ -53,7 +55,8 @@ def history(
         for row in rows:
             echo_json(row.document(), indent=None)
     elif rows:
-        echo_lines(row.line(Screen()) for row in rows)
+        screen = Screen()
+        echo_lines(row.line(screen) for row in rows)
     else:
         talk("there are no messages")
 
@@ -76,36 +79,25 @@ def context(scope: Scope, session: str, leaf: str | None, as_json: bool) -> None
         echo_lines(context_lines(tree, end, Screen()))
 
 
+def _keep_option(name: str, default: int, what: str) -> Callable[[F], F]:
+    """What stays as it is, in numbers."""
+    described = f"{what} Default: {default:,}."
+    kind = click.IntRange(min=0)
+    return click.option(name, type=kind, default=default, metavar="N", help=described)
+
+
 @click.command(
     epilog=example("workspace-session compact @latest --to @latest --command 'head -c 2000'")
 )
 @session_argument
 @click.option("--summary", metavar="TEXT", help="The summary.")
 @click.option("--command", metavar="CMD", help="What makes it: gets a prompt, prints a summary.")
-@click.option("--from", "first", metavar="MESSAGE", help="From this message on.")
-@click.option("--to", "final", metavar="MESSAGE", help="Up to this message.")
+@click.option("--from", "from_id", metavar="MESSAGE", help="From this message on.")
+@click.option("--to", "to_id", metavar="MESSAGE", help="Up to this message.")
 @leaf_option
-@click.option(
-    "--keep-first",
-    type=click.IntRange(min=0),
-    default=3,
-    metavar="N",
-    help="The first N messages stay. Default: 3.",
-)
-@click.option(
-    "--keep-last",
-    type=click.IntRange(min=0),
-    default=2,
-    metavar="N",
-    help="The last N messages stay. Default: 2.",
-)
-@click.option(
-    "--keep-tokens",
-    type=click.IntRange(min=0),
-    default=20_000,
-    metavar="N",
-    help="And more of the last, within N tokens. Default: 20,000.",
-)
+@_keep_option("--keep-first", 3, "The first N messages stay.")
+@_keep_option("--keep-last", 2, "The last N messages stay.")
+@_keep_option("--keep-tokens", 20_000, "And more of the last, within N tokens.")
 @json_option("the summary and its range as an object")
 @in_workspace
 def compact(
@@ -114,7 +106,7 @@ def compact(
     summary: str | None,
     command: str | None,
     as_json: bool,
-    **cut: str | int | None,
+    **cut: Any,
 ) -> None:
     """Put a summary in the place of the middle of a conversation.
 
@@ -124,14 +116,13 @@ def compact(
     CMD is a command line of the shell: a model's own, for example. It gets the prompt on standard
     input and prints the summary. Agents may go on writing while it runs; what they add is not hidden.
     """
-    if (summary is None) == (command is None):
-        raise click.UsageError("give --summary or --command")
+    if (summary is None) == (command is None) or not (summary or command or "").strip():
+        raise click.UsageError("give --summary or --command, and not a blank one")
     found = scope.find(session)
     tree = found.agent.tree(found.session_id)
-    for name, key in (("leaf", "leaf"), ("first", "from_id"), ("final", "to_id")):
-        given = cut.pop(name)
-        cut[key] = None if given is None else message_id(tree, str(given))
-    made = found.agent.compact(found.session_id, _summarizer(summary, command), **cut)  # type: ignore[arg-type]
+    ids = {name: cut[name] for name in ("leaf", "from_id", "to_id") if cut[name] is not None}
+    cut.update({name: message_id(tree, given) for name, given in ids.items()})
+    made = found.agent.compact(found.session_id, _summarizer(summary, command), **cut)
     if made is None:
         raise click.ClickException(
             "there is nothing to sum up: everything is among what stays (--keep-tokens 0 keeps less)"
