@@ -6,11 +6,13 @@ import errno
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -428,3 +430,40 @@ def test_a_disk_that_is_full_for_sqlite_is_reported_as_such(tmp_path):
 
         assert workspace.search("word").total == 201
         assert workspace.searcher._index(())._engine._db is database  # nothing was thrown away
+
+
+def test_a_database_that_somebody_else_holds_is_not_thrown_away(tmp_path):
+    with Workspace(tmp_path / "w", durability="os", search="sqlite") as workspace:
+        tree = workspace.agent("a").tree("s")
+        tree.append(said("word"))
+        assert len(workspace.search("word")) == 1
+        database = workspace.searcher._index(())._engine._db
+        database.execute("PRAGMA busy_timeout = 10")
+        path = IndexPlace(workspace.layout, ()).directory / "index.sqlite"
+        tree.append(said("another word"))
+
+        with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+            holder.execute("BEGIN IMMEDIATE")
+            with pytest.raises(OSError, match="locked"):
+                workspace.search("word")
+
+        assert workspace.search("word").total == 2
+        assert workspace.searcher._index(())._engine._db is database
+
+
+def test_a_generation_that_goes_while_it_is_looked_for_is_no_damage(tmp_path):
+    with Workspace(tmp_path / "w", durability="os") as workspace:
+        workspace.agent("a").tree("s").append(said("word"))
+        assert workspace.search("word").total == 1
+        directory = IndexPlace(workspace.layout, ()).directory
+        before = directory.stat().st_ino
+        passing = directory / "_MAIN_999.toc"
+        passing.symlink_to("removed by another process just now")
+        removal = threading.Timer(0.05, passing.unlink)
+        removal.start()
+
+        with Workspace(workspace.root, durability="os") as another:
+            assert another.search("word").total == 1
+
+        removal.join()
+        assert directory.stat().st_ino == before

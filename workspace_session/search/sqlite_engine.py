@@ -30,6 +30,11 @@ from workspace_session.search.engine import (
 VERSION = 1
 _FILE = "index.sqlite"
 _BUSY_SECONDS = 30.0
+_OF_THE_SYSTEM = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_BUSY: errno.EAGAIN,
+    sqlite3.SQLITE_NOMEM: errno.ENOMEM,
+}
 _ROOM = 64 << 20  # bytes of tokens that are kept in memory until a transaction ends
 
 _SCHEMA = """
@@ -211,12 +216,13 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _at_work() -> Iterator[None]:
-    """Whatever SQLite has against a file, it is the file that is at fault; unless the disk is full."""
+    """Whatever SQLite has against a file, it is the file that is at fault; if not the system is."""
     try:
         yield
     except (sqlite3.Error, ValueError, TypeError) as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            raise OSError(errno.ENOSPC, str(error)) from error
+        code = _OF_THE_SYSTEM.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        if code is not None:
+            raise OSError(code, str(error)) from error
         raise IndexBroken(str(error)) from error
 
 

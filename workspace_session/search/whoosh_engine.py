@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from whoosh.index import TOC
 
@@ -42,6 +42,8 @@ from workspace_session.search.whoosh_schema import (
 )
 from workspace_session.search.whoosh_search import Filter, Part, best
 from workspace_session.search.whoosh_segments import Codec, Files, Segment
+
+T = TypeVar("T")
 
 VERSION = 1
 _NAME = "MAIN"
@@ -81,7 +83,7 @@ class WhooshEngine:
                 if not any(directory.glob(f"_{_NAME}_*.toc")):
                     Ledger().write(directory, 0)
                     self._files.create_index(SCHEMA, _NAME)
-                self._index = self._files.open_index(_NAME, SCHEMA)
+                self._index = _whole(lambda: self._files.open_index(_NAME, SCHEMA))
         except BaseException:
             self._files.close()
             raise
@@ -147,17 +149,13 @@ class WhooshEngine:
 
     def _current(self) -> _State:
         """The newest generation, with what is open of the last one kept."""
-        for _ in range(_TRIES):
-            generation = self._index.latest_generation()
-            if generation == self._state.generation:
-                return self._state
-            try:
-                self._state = self._opened(generation)
-            except FileNotFoundError:  # there is a newer one by now, and this one was removed
-                time.sleep(_PAUSE_SECONDS)
-        raise IndexBroken("no generation of it is whole")
+        self._state = _whole(self._newest)
+        return self._state
 
-    def _opened(self, generation: int) -> _State:
+    def _newest(self) -> _State:
+        generation = self._index.latest_generation()
+        if generation == self._state.generation:
+            return self._state
         written, ledger = self._written
         if generation != written:
             ledger = Ledger.read(self._directory, generation)
@@ -255,6 +253,16 @@ def _filter(request: Request, ledger: Ledger) -> Filter:
         return numbers
 
     return passing
+
+
+def _whole(read: Callable[[], T]) -> T:
+    """What is read of the newest generation: while one looks for it, it may give way to another."""
+    for _ in range(_TRIES):
+        try:
+            return read()
+        except FileNotFoundError:
+            time.sleep(_PAUSE_SECONDS)
+    raise IndexBroken("no generation of it is whole")
 
 
 @contextmanager
