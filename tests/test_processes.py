@@ -244,7 +244,7 @@ for child in range(10):
     time.sleep(0.02)
     pid = os.fork()
     if pid == 0:
-        signal.alarm(60)  # what waits for a thread that is not here would wait for ever
+        signal.alarm(200)  # what waits for a thread that is not here would wait for ever
         tree.append(said(f"child {child}"))
         assert agent.search(f'"child {child}"').total == 1
         assert gc.isenabled()
