@@ -416,6 +416,29 @@ async def test_skills_are_unloaded_where_a_provider_lets_them_be_found(kind, unl
     ]
 
 
+class Changing(FullProvider):
+    """Messages are changed by others while they are told."""
+
+    async def iter_messages(self):
+        for message in [self.get_message(one) for one in self.messages]:
+            self.messages[message["id"]]["noted"] = "meanwhile"
+            yield message
+
+
+@on_a_loop
+async def test_unloading_keeps_what_others_have_changed_meanwhile():
+    skills = {"get": lambda: "- a", "load": lambda key: "text of a"}
+    session = Session(Changing()).with_context("skills", provider=skills)
+    await (await session.tools())["load_context"].execute(label="skills", key="a")
+    await session.append_message(loads("m0", "a", "text of a"))
+
+    assert await session.unload_skill("skills", "a")
+
+    stored = await session.get_message("m0")
+    assert stored["noted"] == "meanwhile"
+    assert stored["parts"][0]["output"] == "[skill unloaded: a]"
+
+
 # -- compacting ------------------------------------------------------------------------------------
 
 

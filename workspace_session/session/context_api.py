@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from workspace_session.errors import MissingProvider, SessionDeleted
@@ -10,6 +11,8 @@ from workspace_session.session.calling import listed
 from workspace_session.session.shapes import as_read
 from workspace_session.session.tools import Tool, session_tools
 from workspace_session.session.values import ContextBlock, SessionMessage
+
+Change = Callable[[SessionMessage], SessionMessage | None]
 
 
 class SessionContext(SessionBuilder):
@@ -104,10 +107,13 @@ class SessionContext(SessionBuilder):
         await self._there()
         if not self._skills.is_loaded(label, key):
             return False
+
+        def without(message: SessionMessage) -> SessionMessage | None:
+            return self._skills.unloaded(message, label, key)
+
         for message in await self._every_message():
-            changed = self._skills.unloaded(message, label, key)
-            if changed is not None:
-                await self._update(changed)
+            if without(message) is not None:
+                await self._update(message["id"], without)  # as it is by then
         self._skills.discard(label, key)
         return True
 
@@ -147,5 +153,5 @@ class SessionContext(SessionBuilder):
         if await self.is_deleted():
             raise SessionDeleted(self.id)
 
-    async def _update(self, message: SessionMessage) -> SessionMessage | None:
+    async def _update(self, message_id: str, change: Change) -> SessionMessage | None:
         raise NotImplementedError

@@ -17,6 +17,7 @@ from workspace_session.model.placing import LATEST, Parent
 from workspace_session.session import arguments
 from workspace_session.session.builder import logger
 from workspace_session.session.compacting import SessionCompaction
+from workspace_session.session.context_api import Change
 from workspace_session.session.events import Listener
 from workspace_session.session.protocols import Hits
 from workspace_session.session.shapes import (
@@ -97,11 +98,12 @@ class Session(SessionCompaction):
         """Give a stored message new content; None if there is no such message."""
         draft = checked(message)
         await self._ready()
-        return await self._update(draft)
+        return await self._update(draft.get("id", ""), lambda _stored: draft)
 
-    async def _update(self, message: SessionMessage) -> SessionMessage | None:
-        stored = _or_none(await self._provider.get_message(message.get("id", "")))
-        if stored is None or _same(stored, message):
+    async def _update(self, message_id: str, change: Change) -> SessionMessage | None:
+        stored = _or_none(await self._provider.get_message(message_id))
+        message = None if stored is None else change(stored)
+        if stored is None or message is None or _same(stored, message):
             return stored
         if "createdAt" in stored:
             message = {**message, "createdAt": stored["createdAt"]}
