@@ -8,14 +8,42 @@ import threading
 
 import pytest
 from session_contract import SessionStoreContract
+from session_contract.talk import on_a_loop, says
 
-from workspace_session import MemoryStore, Session
+from workspace_session import MemoryStore, Session, SessionManager
 
 
 class TestMemoryStore(SessionStoreContract):
     @pytest.fixture
     def store(self):
         return MemoryStore()
+
+
+class Raced(MemoryStore):
+    """Somebody else stores every message that is looked for in vain."""
+
+    def provider(self, session_id):
+        provider = super().provider(session_id)
+        look = provider.get_message
+
+        async def get_message(message_id):
+            found = await look(message_id)
+            if found is None:
+                provider.tree.append(says(message_id, "of another"))
+            return found
+
+        provider.get_message = get_message
+        return provider
+
+
+@on_a_loop
+async def test_an_upsert_that_somebody_else_was_faster_with_is_an_update():
+    manager = SessionManager.create(Raced())
+
+    assert await manager.upsert("s", says("m0", "mine")) == "m0"
+
+    (message,) = await manager.get_history("s")
+    assert message["parts"][0]["text"] == "mine"
 
 
 def test_threads_that_append_to_a_block_all_get_in():

@@ -173,7 +173,10 @@ class SessionManager(ManagerBuilder):
         session = await self._object(session_id)
         if "id" in draft and await session.update_message(draft) is not None:
             return str(draft["id"])
-        return await self.append(session_id, draft, parent_id)
+        result = await session.append_message(draft, parent_id)
+        if not result.inserted:  # somebody has stored it since
+            await session.update_message(draft)
+        return str(result.message["id"])
 
     async def append_all(
         self, session_id: str, messages: Iterable[Mapping[str, Any]], parent_id: Parent = LATEST
