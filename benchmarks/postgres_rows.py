@@ -18,7 +18,7 @@ from benchmarks.stage import Stage
 from benchmarks.timing import Side
 
 _RECENT_BYTES, _RECENT_ITEMS = 20_000, 20
-_AT_LEAST = 0.2
+_AT_LEAST = 0.1  # it is to be seen, not to be won: what is required is in the last two rows
 _LENGTHS = ("brief", "middle", "long")  # of the scale
 
 

@@ -87,7 +87,7 @@ def many_milestones(monkeypatch):
 
 
 @given(st.lists(steps, max_size=25))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_a_session_in_postgres_is_what_it_is_in_memory(many_milestones, connection, play_steps):
     async def compare():
         store = PostgresStore(connection, uuid.uuid4().hex)

@@ -15,7 +15,7 @@ from zlib import crc32
 from workspace_session.stores.postgres.database import Row, Statements, time_text
 
 _EVERY = 64  # messages, on average, between two milestones
-_FIRST_STRETCH, _LONGEST_STRETCH = 32, 8192
+_FIRST_STRETCH, _LONGEST_STRETCH = 2 * _EVERY, 8192
 
 TIP = """
 SELECT COALESCE(

@@ -35,6 +35,7 @@ from workspace_session.stores.postgres.texts import sought
 from workspace_session.stores.postgres.visible import visible
 
 _PAGE = 500  # messages
+_FEW = 4  # that come between two estimates
 
 _CHILDREN = COLUMNS + "AND parent_id = %(parent)s ORDER BY seq"
 _ROOTS = COLUMNS + "AND parent_id IS NULL ORDER BY seq"
@@ -213,7 +214,7 @@ class SessionReading:
         known, new = self._tokens, list[str]()
         if known.tip is None:
             return None
-        async with aclosing(self._paths.back(run, tip)) as steps:
+        async with aclosing(self._paths.back(run, tip, _FEW)) as steps:
             async for step in steps:
                 if step.seq <= known.seq:
                     known_still = (step.id, step.seq) == (known.tip, known.seq)
