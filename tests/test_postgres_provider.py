@@ -399,6 +399,18 @@ async def test_a_handle_elsewhere_knows_that_its_session_was_deleted(dsn, fresh_
 
 
 @on_a_loop
+async def test_a_session_that_is_just_being_made_is_no_deleted_one(dsn, fresh_name):
+    async with pooled(dsn) as pool:
+        store = PostgresStore(pool, fresh_name)
+        for number in range(20):
+            session = Session(store, session_id=f"s{number}")
+            reads = [session.get_history() for _ in range(6)]
+            await asyncio.gather(*reads[:3], session.append_message(says("m0")), *reads[3:])
+
+            assert await shown(session) == ["m0"]
+
+
+@on_a_loop
 async def test_nothing_of_a_deleted_session_is_left_in_any_table(dsn, connection, fresh_name):
     store = PostgresStore(connection, fresh_name)
     session = Session(store, session_id="s", context=[{"label": "memory"}])

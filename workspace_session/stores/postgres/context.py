@@ -78,7 +78,7 @@ class PostgresContextProvider:
             await run.row(LOCK, {"session": self._session or f"block:{self._label}"})
             await self._guard.check(run)
             yield run
-        self._guard.settle(joined=run.joined)
+        self._guard.settle(run)
 
     async def _get(self, run: Statements) -> str | None:
         row = await run.row(_GET, {"label": self._label})

@@ -42,6 +42,7 @@ class Statements:
 
     def __init__(self, cursor: Any, *, joined: bool) -> None:
         self.joined = joined  # whether the caller may yet roll everything back
+        self.touched: int | None = None  # the incarnation of the session whose record was touched
         self._cursor = cursor
 
     async def run(self, sql: str, values: Values | None = None) -> int:

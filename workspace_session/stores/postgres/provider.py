@@ -123,7 +123,7 @@ class PostgresSessionProvider(SessionReading):
             await run.row(LOCK, self._values())
             await self._guard.check(run)
             yield run
-        self._guard.settle(joined=run.joined)
+        self._guard.settle(run)
 
     # -- messages ----------------------------------------------------------------------------------
 

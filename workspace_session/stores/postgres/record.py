@@ -69,7 +69,7 @@ class Guard(Protocol):
     async def touch(self, run: Statements, more: int = 0) -> None:
         """Something was changed; there are so many messages more, or fewer."""
 
-    def settle(self, *, joined: bool) -> None:
+    def settle(self, run: Statements) -> None:
         """What was done has happened, unless it is part of a transaction of the caller."""
 
 
@@ -84,7 +84,7 @@ class Unrecorded:
     async def touch(self, run: Statements, more: int = 0) -> None:
         """There is nothing to note it in."""
 
-    def settle(self, *, joined: bool) -> None:
+    def settle(self, run: Statements) -> None:
         """There is nothing to remember."""
 
 
@@ -102,28 +102,27 @@ class Record:
             "session": self.key,
         }
         self._known: int | None = None
-        self._made: int | None = None
 
     async def check(self, run: Statements) -> None:
         """Raise `SessionDeleted` if this is not the session any more that it was."""
+        known = self._known  # as it is now: meanwhile another task may make the session
         row = await run.row(_INCARNATION, self.values)
         found = None if row is None else row[0]
-        if self._known is not None and found != self._known:
+        if known is not None and found != known:
             raise SessionDeleted(self.session_id)
-        if not run.joined:
+        if self._known is None and not run.joined:
             self._known = found
 
     async def touch(self, run: Statements, more: int = 0) -> None:
         """Something was changed; the first touch makes the record."""
         row = await run.row(_TOUCH, {**self.values, "more": more})
         assert row is not None
-        self._made = row[0]
+        run.touched = row[0]
 
-    def settle(self, *, joined: bool) -> None:
+    def settle(self, run: Statements) -> None:
         """What was touched is there, unless the caller may yet roll it back."""
-        if self._made is not None and not joined:
-            self._known = self._made
-        self._made = None
+        if run.touched is not None and not run.joined:
+            self._known = run.touched
 
 
 # -- facts -----------------------------------------------------------------------------------------
