@@ -192,26 +192,29 @@ class SessionReading:
 
     async def get_context_tokens(self) -> int:
         """The estimate of the active history; appending adds to it and costs no more."""
+        known = self._tokens  # another task may be making another estimate
         async with self._reading() as run:
             found = await run.row(_UPHEAVALS, self._values())
             version = 0 if found is None else found[0]
             tip = await self._paths.tip(run)
-            new = await self._appended(run, tip) if version == self._tokens.version else None
+            new = await self._appended(run, tip, known) if version == known.version else None
             shown: list[Shown]
             if new is None:
                 shown, before = await self._shown(run, tip), 0
             else:
                 rows = await run.rows(SOME, self._values(ids=new))
-                shown, before = list(readable(rows)), self._tokens.total
+                shown, before = list(readable(rows)), known.total
             row = await run.row(ONE, self._values(id=tip))
         total = before + estimate_message_tokens(as_messages(shown))
         if not run.joined:  # what may yet be rolled back is not remembered
             self._tokens = _ContextTokens(version, tip, row[3] if row else 0, total)
         return total
 
-    async def _appended(self, run: Statements, tip: str | None) -> list[str] | None:
-        """The messages between the tip of the last estimate and this one; None if it is elsewhere."""
-        known, new = self._tokens, list[str]()
+    async def _appended(
+        self, run: Statements, tip: str | None, known: _ContextTokens
+    ) -> list[str] | None:
+        """The messages between the tip of an estimate and this one; None if it is elsewhere."""
+        new: list[str] = []
         if known.tip is None:
             return None
         async with aclosing(self._paths.back(run, tip, _FEW)) as steps:
