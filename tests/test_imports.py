@@ -26,7 +26,7 @@ LAYERS = {
     "export": {"errors", "model", "files"},
     "workspace": {"errors", "model", "files", "search", "stores"},
     "doctor": {"errors", "model", "files", "git", "workspace"},
-    "postgres": {"stores"},
+    "postgres": {"errors", "stores"},
     "adapters": {"", "errors", "model", "files", "harness", "bridge"},  # other tools' files too
     # what commands need besides has no name at the top: values to draw, and whole layers
     "cli": {"", "errors", "model", "git", "adapters", "doctor", "export", "postgres"},
