@@ -401,7 +401,7 @@ async def test_a_trigger_is_asked_with_what_the_sdk_tells_its_own(ours):
     session = LocalCompactionSession(
         ours, Model(), should_trigger=lambda it: asked.append(it) or False
     )
-    await session.add_items([*talk(2), {"type": "reasoning", "id": "r", "summary": []}])
+    await session.add_items([SUMMARY, *talk(2), {"type": "reasoning", "id": "r", "summary": []}])
 
     await session.run_compaction(
         {"response_id": "resp_1", "compaction_mode": "input", "store": False}

@@ -156,7 +156,10 @@ def _asked(given: Mapping[str, Any], shown: list[Any], items: list[Item]) -> dic
     candidates = [
         item
         for one, item in zip(shown, items, strict=True)
-        if isinstance(one, Message) and one.key > last and not is_user_item(item)
+        if isinstance(one, Message)
+        and one.key > last
+        and not is_user_item(item)
+        and item.get("type") != "compaction"  # the SDK's own summary
     ]
     return {
         "response_id": given.get("response_id"),
