@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspace_session import StateCorrupt, UnknownSession
+from workspace_session import StateCorrupt, UnknownSession, Workspace
 from workspace_session.adapters.agentscope_java import (
     export_transcript,
     import_state,
@@ -652,6 +654,69 @@ def test_a_cut_counts_units_and_splits_no_character(text, limit):
     assert length(beginning) <= limit
     assert length(beginning) >= min(limit, length(text)) - 1
     assert length(text) == len(text.encode("utf-16-le")) // 2
+
+
+ids = st.sampled_from(["a", "b", "c", "d", "e", "f", 7, "", None])
+entries = st.one_of(
+    st.fixed_dictionaries(
+        {"type": st.just("message"), "id": ids, "role": st.sampled_from(["USER", "assistant", ""])},
+        optional={
+            "parentId": ids,
+            "timestamp": st.sampled_from([1, "2", "x", None]),
+            "content": st.sampled_from(["", "hi", "ho", None, 5, ["x"]]),
+            "blockTypes": st.sampled_from([["image"], "image", []]),
+            "other": st.sampled_from([None, 1.5, {"x": None}]),
+        },
+    ),
+    st.fixed_dictionaries(
+        {"type": st.just("summary"), "id": ids},
+        optional={"parentId": ids, "summary": st.sampled_from(["sum", "more", " ", 5])},
+    ),
+    st.fixed_dictionaries(
+        {"type": st.just("compaction"), "id": ids},
+        optional={"parentId": ids, "firstKeptEntryId": ids, "summaryEntryId": ids},
+    ),
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["tool_use", "tool_result"]), "id": ids},
+        optional={
+            "parentId": ids,
+            "toolCallId": ids,
+            "name": st.just("n"),
+            "input": st.just({"q": 1}),
+        },
+    ),
+    st.sampled_from([None, 5, {"type": "?"}]),
+)
+lines = st.lists(entries, max_size=12).map(
+    lambda found: "".join(json.dumps(one) + "\n" for one in found)
+)
+
+
+@given(lines, lines)
+def test_whatever_a_transcript_holds_it_is_imported_once_and_told_again(log, tree):
+    with TemporaryDirectory() as directory, Workspace(directory, durability="os") as workspace:
+        agent = workspace.agent("a")
+        path = put(Path(directory) / "java", log)
+        put(Path(directory) / "java", tree, "s.jsonl")
+        first = import_transcript(path, agent, "s")
+        before = [entry.line for entry in agent.tree("s").log()]
+
+        second = import_transcript(path, agent, "s")
+
+        assert (second.added, second.updated) == (0, 0)
+        assert second.known == first.added + first.known
+        assert [entry.line for entry in agent.tree("s").log()] == before
+        assert [str(problem) for problem in workspace.verify()] == []
+        if not first.added:
+            return
+        told, _ = export_transcript(agent.tree("s"), Path(directory) / "out")
+        import_transcript(told, agent, "copy")
+        ours, copies = (
+            {one.id: one.message["content"] for one in agent.tree(name).all_messages()}
+            for name in ("s", "copy")
+        )
+        if len(set(map(repr, ours.values()))) == len(ours):  # else it may look like a repetition
+            assert copies == ours
 
 
 # -- state -----------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def settle(transcript: Transcript, stored: Container[str]) -> Lineage:
         line = entries[index]
         if line.id in found.lines or line.id in found.same:
             repeated = 1
-        elif repeated := _sent_again(entries, index, so_far):
+        elif repeated := _sent_again(entries, index, so_far, found.lines):
             run = entries[index : index + repeated]
             found.same |= {one.id: first for one, (first, _) in zip(run, so_far, strict=True)}
         if repeated:
@@ -54,7 +54,7 @@ def settle(transcript: Transcript, stored: Container[str]) -> Lineage:
         found.lines[line.id] = line
         if parent is not None:
             awaited.add(parent)
-            found.parents[line.id] = found.same.get(parent, parent)
+            found.parents[line.id] = parent
         elif line.id in awaited and _descends(found, line.id):
             found.parents[line.id] = None  # the message before is below it
         else:
@@ -62,6 +62,8 @@ def settle(transcript: Transcript, stored: Container[str]) -> Lineage:
         if not is_summary(line):
             found.last = line.id
             so_far.append((line.id, _content(line)))
+    for entry_id, parent in found.parents.items():  # of which some came later than their children
+        found.parents[entry_id] = found.same.get(parent, parent) if parent is not None else None
     return found
 
 
@@ -107,13 +109,17 @@ def _descends(found: Lineage, entry_id: str) -> bool:
     return above == entry_id
 
 
-def _sent_again(entries: list[Line], start: int, so_far: list[tuple[str, bytes]]) -> int:
+def _sent_again(
+    entries: list[Line], start: int, so_far: list[tuple[str, bytes]], known: Container[str]
+) -> int:
     """How many entries from `start` on are the conversation so far: as many as it has, or none."""
     if len(entries) - start < len(so_far):
         return 0
     for offset, (_, content) in enumerate(so_far):
         line = entries[start + offset]
-        if line.parent_id is not None or is_summary(line) or _content(line) != content:
+        if line.parent_id is not None or is_summary(line) or line.id in known:
+            return 0
+        if _content(line) != content:
             return 0
     return len(so_far)
 

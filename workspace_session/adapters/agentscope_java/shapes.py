@@ -68,7 +68,8 @@ def kept_of(message: Mapping[str, Any]) -> Json:
 
 
 def _said(rest: Json) -> tuple[str, list[Json]]:
-    role = rest.pop("role").lower() if isinstance(rest.get("role"), str) else ""
+    named = rest.get("role")
+    role = rest.pop("role").lower() if named and isinstance(named, str) else ""
     said = rest.get("content")
     if isinstance(said, str) and said:
         del rest["content"]
