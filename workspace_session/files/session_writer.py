@@ -188,6 +188,7 @@ class SessionWriter(SessionView):
             self._files.ragged = True
         if self._files.ragged or self._working.withheld:
             self._files.replace_tree(rendered(self._working))
+            self._working.withheld = False  # what was written holds none of it
         else:
             self._files.append_tree(data)
 
