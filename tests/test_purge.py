@@ -479,7 +479,7 @@ def test_what_is_blank_stays_as_it_is(found):
 
 def test_a_line_by_other_hands_is_scrubbed_too():
     odd = (
-        b'{ "id": "m1", "message": {"role": "user", "content": "hunter2"}, "note": "hunter2",'
+        b'{ "id" :\t"m1", "message": {"role": "user", "content": "hunter2"}, "note": "hunter2",'
         b' "type": "message", "timestamp": "2026-05-15T08:00:01Z" }'
     )
     purge = b'{"type":"purge","id":"p","timestamp":"2026-05-15T08:00:02.000000Z","targetId":"m1"}'

@@ -123,31 +123,23 @@ def scrubbed(lines: Sequence[bytes]) -> Sequence[bytes]:
     purges = [entry for line in lines if b'"purge"' in line and (entry := _purge(line))]
     if not purges:
         return lines
-    marks = {
-        b'"%b":%b' % (name, compact(purge.target_id))
-        for purge in purges
-        for name in (b"id", b"targetId")
-    }
-    kept = (_scrubbed(line, purges) if _names_one(line, marks) else line for line in lines)
+    targets = {compact(purge.target_id) for purge in purges}
+    marks = {b'"%b":%b' % (name, target) for target in targets for name in (b"id", b"targetId")}
+    # Most lines name none of them, and need not be read: other hands write escapes, though.
+    hints = {b"\\u", *targets}
+    kept = (
+        _scrubbed(line, purges, marks) if any(hint in line for hint in hints) else line
+        for line in lines
+    )
     return [line for line in kept if line is not None]
 
 
-def _names_one(line: bytes, marks: set[bytes]) -> bool:
-    """Whether a line may be one of those; other hands write spaces and escapes."""
-    return any(mark in line for mark in marks) or b'": "' in line or b"\\u" in line
-
-
-def _scrubbed(line: bytes, purges: list[Purge]) -> bytes | None:
+def _scrubbed(line: bytes, purges: list[Purge], marks: set[bytes]) -> bytes | None:
     try:
         entry = decode(line)
     except NotAnEntry:
-        named = line[: line.find(b',"message":')] if b',"message":' in line else line
-        fragment = any(
-            b'"%b":%b' % (name, compact(purge.target_id)) in named
-            for purge in purges
-            for name in (b"id", b"targetId")
-        )
-        return None if fragment else line
+        place, _, _said = line.partition(b',"message":')
+        return None if any(mark in place for mark in marks) else line
     if not any(reaches(purge, entry) for purge in purges):
         return line
     without = blank(entry)
