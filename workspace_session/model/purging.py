@@ -126,7 +126,7 @@ def scrubbed(lines: Sequence[bytes]) -> Sequence[bytes]:
     targets = {compact(purge.target_id) for purge in purges}
     marks = {b'"%b":%b' % (name, target) for target in targets for name in (b"id", b"targetId")}
     # Most lines name none of them, and need not be read: other hands write escapes, though.
-    hints = {b"\\u", *targets}
+    hints = {b"\\u", b"\\/", *targets}
     kept = (
         _scrubbed(line, purges, marks) if any(hint in line for hint in hints) else line
         for line in lines
