@@ -93,6 +93,7 @@ WRONG = [
     ("import agentscope gone.jsonl", 2, "Path 'gone.jsonl' does not exist"),
     ("import agentscope empty", 1, "there are no transcripts in empty"),
     ("import agentscope java --session one", 2, "--session names one session, and there are"),
+    ("import agentscope java/a.jsonl --session ''", 1, "invalid session id: empty"),
     ("import agentscope --state java/a.jsonl", 2, "java/a.jsonl is not a directory of state"),
     ("import agentscope --state empty", 1, "there are no state files in empty"),
     ("import agentscope --state broken", 1, "x.json is corrupt"),

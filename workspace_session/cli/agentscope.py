@@ -33,7 +33,7 @@ def import_agentscope(
     if state:
         if not source.is_dir():
             raise click.UsageError(f"{source} is not a directory of state files")
-        key = session or source.resolve().name
+        key = source.resolve().name if session is None else session
         names = java.import_state(source, agent.state, key)
         if not names:
             raise click.ClickException(f"there are no state files in {source}")
@@ -55,13 +55,13 @@ def import_agentscope(
 def _transcripts(source: Path, session: str | None) -> list[tuple[str, Path]]:
     """The transcripts of a directory, or the one that a file is of, and what to call them."""
     if not source.is_dir():
-        return [(session or _name(source), source)]
+        return [(_name(source) if session is None else session, source)]
     found = {_name(path): path for path in sorted(source.iterdir()) if path.name.endswith(_ENDS)}
     if not found:
         raise click.ClickException(f"there are no transcripts in {source}")
     if session is not None and len(found) > 1:
         raise click.UsageError("--session names one session, and there are several transcripts")
-    return [(session or name, path) for name, path in found.items()]
+    return [(name if session is None else session, path) for name, path in found.items()]
 
 
 def _name(path: Path) -> str:

@@ -81,7 +81,8 @@ def decode(data: bytes, number: int, before: str | None) -> Line:
         doubts += _make_id(wire, name)
     found = understood(time)
     if found is None and time is not None:
-        doubts.append("the time is not understood; that of the line before is taken")
+        instead = "that of the line before" if before else "the year 1970"
+        doubts.append(f"the time is not understood; {instead} is taken")
     elif found is not None and found.doubt:
         doubts.append(found.doubt)
     return Line(
