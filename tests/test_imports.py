@@ -20,17 +20,35 @@ LAYERS = {
     "search": {"errors", "model", "files"},
     "session": {"errors", "model"},
     "bridge": {"errors", "files"},
-    "stores": {"errors", "model", "files", "search", "session", "bridge", "workspace"},
-    "harness": {"errors", "model", "files", "search", "session", "bridge", "workspace"},
-    "git": {"errors", "model", "files", "workspace"},
+    "stores": {"errors", "model", "files", "search", "session", "bridge", "agent", "workspace"},
+    "harness": {"errors", "model", "files", "search", "session", "bridge", "agent", "workspace"},
+    "git": {"errors", "model", "files", "agent", "workspace"},
     "export": {"errors", "model", "files"},
-    "workspace": {"errors", "model", "files", "search", "stores"},
-    "doctor": {"errors", "model", "files", "git", "workspace"},
+    "agent": {
+        "errors",
+        "model",
+        "files",
+        "stores",
+        "workspace",
+    },  # the last two in a function or a hint
+    "workspace": {"errors", "model", "files", "search", "agent"},
+    "doctor": {"errors", "model", "files", "git", "agent", "workspace"},
     "postgres": {"errors", "stores"},
     "adapters": {"", "errors", "model", "files", "harness", "bridge"},  # other tools' files too
     # what commands need besides has no name at the top: values to draw, and whole layers
     "cli": {"", "errors", "model", "git", "adapters", "doctor", "export", "postgres"},
-    "": {"errors", "model", "files", "search", "session", "stores", "harness", "git", "workspace"},
+    "": {
+        "errors",
+        "model",
+        "files",
+        "search",
+        "session",
+        "stores",
+        "harness",
+        "agent",
+        "git",
+        "workspace",
+    },
 }
 
 # What is needed from outside, and where; the standard library is open to all.

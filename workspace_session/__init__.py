@@ -1,5 +1,6 @@
 """A file-based workspace store for the conversations and state of AI agents."""
 
+from workspace_session.agent import AgentWorkspace
 from workspace_session.errors import (
     BlockError,
     DuplicateBlock,
@@ -107,7 +108,7 @@ from workspace_session.stores.postgres.entries import PostgresSearchProvider
 from workspace_session.stores.postgres.provider import PostgresSessionProvider
 from workspace_session.stores.postgres.store import PostgresStore
 from workspace_session.stores.snapshots import AgentContextProvider, AgentSearchProvider
-from workspace_session.workspace import AgentWorkspace, NamespaceFactory, Workspace
+from workspace_session.workspace import NamespaceFactory, Workspace
 
 __version__ = "0.1.0"
 

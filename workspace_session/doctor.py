@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from workspace_session.agent import AgentWorkspace
 from workspace_session.errors import WorkspaceError
 from workspace_session.files.jsonl import read_bytes
 from workspace_session.files.verify import Problem
@@ -18,7 +19,7 @@ from workspace_session.git.install import installed
 from workspace_session.git.repository import GitFailed, Repository
 from workspace_session.model.entries import Message
 from workspace_session.model.messages import dangling_tool_calls
-from workspace_session.workspace import AgentWorkspace, Workspace
+from workspace_session.workspace import Workspace
 
 LARGE = 50_000_000  # bytes; hosts warn of such files, and refuse those twice as large
 

@@ -12,13 +12,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from workspace_session.agent import AgentWorkspace
 from workspace_session.files.layout import Layout, decode_name
 from workspace_session.files.listings import LOG, TREE, transcript_id
 from workspace_session.files.locks import lock_at
 from workspace_session.files.names import decode_namespace_part
 from workspace_session.files.verify import is_purged_text
 from workspace_session.git.repository import Repository
-from workspace_session.workspace import AgentWorkspace, Workspace
+from workspace_session.workspace import Workspace
 
 _FEW = 20  # sessions of one agent; for more, its whole index is forgotten
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from workspace_session.agent import AgentWorkspace
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.harness.sources import OwnMessages
-from workspace_session.workspace import AgentWorkspace, Workspace
+from workspace_session.workspace import Workspace
 
 Messages = list[Any]
 

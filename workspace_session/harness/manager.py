@@ -12,12 +12,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
+from workspace_session.agent import AgentWorkspace
 from workspace_session.errors import UnknownSession
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.harness import notes
 from workspace_session.harness.context import BoundContext, RuntimeContext
 from workspace_session.model.info import SessionInfo
-from workspace_session.workspace import AgentWorkspace, Workspace
+from workspace_session.workspace import Workspace
 
 
 class _Same(Enum):

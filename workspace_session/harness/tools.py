@@ -11,6 +11,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from workspace_session.agent import AgentWorkspace
 from workspace_session.errors import InvalidId
 from workspace_session.harness.arguments import Arguments, BadArgument
 from workspace_session.harness.context import RuntimeContext, current_context
@@ -27,7 +28,7 @@ from workspace_session.model.info import SessionInfo
 from workspace_session.model.messages import tool_calls
 from workspace_session.model.offloading import is_summary, overlay_id
 from workspace_session.session.tool import number_input, schema, text_input
-from workspace_session.workspace import AgentWorkspace, Workspace
+from workspace_session.workspace import Workspace
 
 logger = logging.getLogger("workspace_session")
 

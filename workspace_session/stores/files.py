@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from workspace_session.agent import AgentWorkspace
 from workspace_session.bridge import in_thread
 from workspace_session.errors import UnknownSession
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.model.info import SessionInfo
 from workspace_session.stores.snapshots import AgentContextProvider
 from workspace_session.stores.tree_provider import TreeProvider
-from workspace_session.workspace import AgentWorkspace
 
 Infos = list[SessionInfo]
 

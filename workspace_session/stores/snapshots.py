@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from workspace_session.agent import AgentWorkspace
 from workspace_session.bridge import in_thread
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.files.state import ABSENT, JsonSession, StateStore
 from workspace_session.search import Query, rank
-from workspace_session.workspace import AgentWorkspace
 
 _TOP = 10
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from workspace_session.agent import AgentWorkspace
 from workspace_session.bridge import in_thread
 from workspace_session.errors import InvalidMessage, UnknownSession
 from workspace_session.files.session_tree import SessionTree
@@ -27,7 +28,6 @@ from workspace_session.stores.postgres.record import Record
 from workspace_session.stores.postgres.rows import Rows, store
 from workspace_session.stores.postgres.store import PostgresStore
 from workspace_session.stores.postgres.texts import check_message_id, check_text
-from workspace_session.workspace import AgentWorkspace
 
 _BATCH_LINES, _BATCH_BYTES = 1000, 4_000_000
 
