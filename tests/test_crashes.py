@@ -482,6 +482,23 @@ def test_another_version_of_the_same_size_is_seen_by_an_open_handle(agent, tree,
     assert agent.verify() == []
 
 
+def test_a_longer_log_is_not_taken_for_the_one_whose_torn_line_was_closed(agent, tree, swap):
+    tree.append(said("one"))
+    common = log_of(agent).read_bytes()
+    with log_of(agent).open("ab") as log:
+        log.write(b'{"type":')
+    tree.rebuild()  # closes the line that was cut short, and adds nothing
+    assert texts(tree) == ["one"]
+    line = common.splitlines(keepends=True)[-1].replace(b"one", b"two")
+    line = line.replace(tree.leaf.encode(), b"m2")
+
+    swap(log_of(agent), common + line)
+    swap(tree_of(agent), common + line)
+
+    roots = [entry.message["parts"][0]["text"] for entry in tree.children(None)]
+    assert sorted(roots) == ["one", "two"]
+
+
 def test_a_merge_by_other_hands_gives_one_tree_with_two_heads(agent, tree, swap):
     tree.append(said("one", id="m1"))
     common = log_of(agent).read_bytes()

@@ -225,6 +225,8 @@ class SessionFiles:
         if found is None or found[1].st_ino != log.inode:
             return None
         data = found[0]
+        if log.end and not log.last_line:
+            return None  # nothing to know the place by: an inode may have been given out again
         if not data.startswith(log.last_line) or len(data) < log.end - start:
             return None
         lines = parse_lines(data[log.end - start :], log.end)
