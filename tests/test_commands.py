@@ -118,6 +118,11 @@ def test_a_wrong_option_is_one_sentence_for_every_command(root, words):
     assert talk.count("\n") == 1
 
 
+@pytest.mark.parametrize("group", ["export", "import", "git"])
+def test_a_group_without_a_command_says_which_there_are(group):
+    assert run(group) == (0, out(group, "--help"), "")
+
+
 @pytest.mark.parametrize("words", sorted(ALL), ids=" ".join)
 def test_every_help_ends_in_an_example_of_that_very_command(words):
     printed = out(*words, "--help")

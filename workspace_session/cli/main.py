@@ -37,6 +37,10 @@ from workspace_session.cli.options import example, root_option
 from workspace_session.cli.render import talk
 
 _NAME = "workspace-session"
+# A group without a command, as later versions of click tell it; the message is the help.
+_NoCommand: tuple[type[click.UsageError], ...] = tuple(
+    filter(None, [getattr(click.exceptions, "NoArgsIsHelpError", None)])
+)
 
 
 class Commands(click.Group):
@@ -68,6 +72,9 @@ class Commands(click.Group):
         _never_fail_to_print()
         try:
             code = super().main(args, prog_name, complete_var, False, **extra)
+        except _NoCommand as error:
+            click.echo(error.format_message())
+            code = 0
         except click.UsageError as error:
             _fail(f"{error.format_message()}{_where_help_is(error)}", error.exit_code)
         except click.ClickException as error:
