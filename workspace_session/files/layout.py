@@ -369,8 +369,7 @@ class StatePlace:
 
     def keys(self, session_key: str) -> list[str]:
         """The keys of a session."""
-        names = listings.visible_names(self.session(session_key))
-        return listings.sorted_ids(map(listings.state_key, names))
+        return listings.state_keys(self.session(session_key))
 
     def case_twin(self, session_key: str) -> str | None:
         """A session whose key differs from this one only in case."""

@@ -17,7 +17,6 @@ from collections.abc import (
     Callable,
     Iterable,
     Mapping,
-    Sequence,
 )
 from contextlib import aclosing
 from functools import partial
@@ -25,12 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from workspace_session.bridge import ended, in_thread, seen_through
-from workspace_session.errors import (
-    ReentrantCall,
-    StateConflict,
-    TurnConflict,
-    TurnNotSaved,
-)
+from workspace_session.errors import ReentrantCall
 from workspace_session.files.modules import copy_of, load_module
 from workspace_session.files.names import encode_id
 from workspace_session.harness.agents import Events, PerCall, Wrapped
@@ -54,6 +48,7 @@ from workspace_session.harness.notes import extract_notes
 from workspace_session.harness.persistence import SessionPersistenceHook
 from workspace_session.harness.sources import OwnMessages, source_of
 from workspace_session.harness.turns import turn_of
+from workspace_session.harness.unsaved import not_saved, tell
 from workspace_session.model.offloading import is_summary
 from workspace_session.workspace import Workspace
 
@@ -223,17 +218,16 @@ class Harness:
         try:
             await seen_through(closing)
         except asyncio.CancelledError as error:
-            _tell(ctx, error, errors)
+            tell(ctx, error, errors)
             raise
         if errors:
-            is_conflict = any(isinstance(error, StateConflict) for error in errors)
-            raise (TurnConflict if is_conflict else TurnNotSaved)(reply, errors) from errors[0]
+            raise not_saved(reply, errors) from errors[0]
         return reply
 
     async def _failed(self, ctx: BoundContext, message: Any, error: BaseException) -> None:
         errors: list[BaseException] = []
         await self._hooks.close("on_error", ctx, message, error, errors)
-        _tell(ctx, error, errors)
+        tell(ctx, error, errors)
 
     async def _end(self, ctx: BoundContext, reason: str) -> None:
         persistence = self._hooks.of(SessionPersistenceHook)
@@ -264,13 +258,6 @@ async def _stream(channel: Channel, message: Any, wrapped: Wrapped, ctx: BoundCo
             events.add(event)
             await channel.send(event)
     return events.reply
-
-
-def _tell(ctx: BoundContext, error: BaseException, failures: Sequence[BaseException]) -> None:
-    """Say with an error that goes on what has failed besides."""
-    for failure in failures:
-        logger.error("a turn of session %r is not saved", ctx.session_id, exc_info=failure)
-        error.add_note(f"the turn is not saved: {type(failure).__name__}: {failure}")
 
 
 def _reset(wrapped: Wrapped) -> None:

@@ -8,7 +8,6 @@ state is loaded again.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -21,9 +20,6 @@ from agentscope.middleware import MiddlewareBase
 from workspace_session import (
     ConflictPolicy,
     RuntimeContext,
-    StateConflict,
-    TurnConflict,
-    TurnNotSaved,
     Versioned,
     Workspace,
 )
@@ -38,8 +34,7 @@ from workspace_session.harness.conflicts import save_states
 from workspace_session.harness.context import BoundContext, made_current
 from workspace_session.harness.flushing import MemoryFlushHook, Usage, usage_of
 from workspace_session.harness.turns import turn_of
-
-logger = logging.getLogger("workspace_session")
+from workspace_session.harness.unsaved import not_saved, tell
 
 _END_REASONS = {"interrupted": "cancelled", "error": "error"}
 
@@ -94,17 +89,14 @@ class PersistenceMiddleware(MiddlewareBase):
                 end_reason = _END_REASONS.get(finished)
                 errors = await seen_through(self._save(ctx, agent, costs, end_reason))
                 if errors:
-                    is_conflict = any(isinstance(error, StateConflict) for error in errors)
-                    kind = TurnConflict if is_conflict else TurnNotSaved
-                    raise kind(reply, errors) from errors[0]
+                    raise not_saved(reply, errors) from errors[0]
 
     async def _failed(
         self, ctx: BoundContext, agent: Any, costs: Mapping[str, Usage], error: BaseException
     ) -> None:
         stopped = isinstance(error, asyncio.CancelledError)
-        for failure in await self._save(ctx, agent, costs, "cancelled" if stopped else "error"):
-            logger.error("a turn of session %r is not saved", ctx.session_id, exc_info=failure)
-            error.add_note(f"the turn is not saved: {type(failure).__name__}: {failure}")
+        end_reason = "cancelled" if stopped else "error"
+        tell(ctx, error, await self._save(ctx, agent, costs, end_reason))
 
     async def _save(
         self, ctx: BoundContext, agent: Any, costs: Mapping[str, Usage], end_reason: str | None
