@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from workspace_session import SessionTree, Workspace
 from workspace_session.bridge import at_once, in_thread
 
 
@@ -90,3 +91,65 @@ def test_a_short_call_runs_where_it_is_called():
         return await at_once(threading.get_ident)
 
     assert run(main) == threading.get_ident()
+
+
+@pytest.fixture(params=["disk", "memory"])
+def tree(request, tmp_path):
+    if request.param == "memory":
+        return SessionTree.in_memory("s")
+    return Workspace(tmp_path).agent("a").tree("s")
+
+
+def test_who_only_reads_does_not_wait_for_a_writer_who_waits(tree):
+    tree.append({"role": "user"})
+    with tree._lock.held():
+        writer = threading.Thread(target=tree.append, args=({"role": "assistant"},))
+        writer.start()
+        writer.join(0.05)  # it has come to the lock by now
+
+        found = tree.messages()
+
+        assert (found, writer.is_alive()) == ([{"role": "user"}], True)
+    writer.join()
+    assert len(tree) == 2
+
+
+def test_a_short_read_does_not_keep_the_event_loop_waiting_for_a_slow_disk(tree):
+    tree.append({"role": "user"})
+    holds, let_go = threading.Event(), threading.Event()
+
+    def slow():
+        with tree._mutex:
+            holds.set()
+            assert let_go.wait(10)
+
+    async def main():
+        writer = asyncio.create_task(asyncio.to_thread(slow))
+        await asyncio.to_thread(holds.wait)
+        reader = asyncio.create_task(at_once(tree.messages))
+        await asyncio.sleep(0.02)
+        assert not reader.done()
+        let_go.set()  # which a loop that stood still would never come to
+        await writer
+        return await reader
+
+    assert run(main) == [{"role": "user"}]
+
+
+def test_readers_and_writers_of_one_handle_never_wait_for_each_other_for_good(tree):
+    def write(number):
+        tree.extend([{"n": number}, {"n": number}])
+        tree.offload([])
+
+    def read(_number):
+        assert len(tree.messages()) % 2 == 0
+        tree.facts()
+
+    async def main():
+        calls = [at_once(call, n) for n in range(50) for call in (write, read)]
+        calls += [in_thread(call, n) for n in range(50) for call in (write, read)]
+        await asyncio.wait_for(asyncio.gather(*calls), 60)
+
+    run(main)
+
+    assert len(tree) == 200

@@ -35,12 +35,34 @@ _waiting = threading.local()
 @contextmanager
 def no_waiting() -> Iterator[None]:
     """In this thread, a lock that somebody else holds raises `WorkspaceBusy` at once."""
-    before = getattr(_waiting, "forbidden", False)
+    before = _is_waiting_forbidden()
     _waiting.forbidden = True
     try:
         yield
     finally:
         _waiting.forbidden = before
+
+
+def _is_waiting_forbidden() -> bool:
+    return getattr(_waiting, "forbidden", False)
+
+
+class Mutex:
+    """Keeps the threads apart that share something in memory; one of them may enter it again.
+
+    Whoever holds it may be waiting for the disk, so `no_waiting` counts here too.
+    """
+
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=not _is_waiting_forbidden()):
+            raise WorkspaceBusy(self._shown, "another thread of this process", 0.0)
+
+    def __exit__(self, *_error: object) -> None:
+        self._lock.release()
 
 
 class PathLock:
@@ -65,7 +87,7 @@ class PathLock:
 
     def acquire(self, timeout: float = WAIT_SECONDS) -> None:
         """Take the lock, or raise `WorkspaceBusy` when it was not had in time."""
-        if getattr(_waiting, "forbidden", False):
+        if _is_waiting_forbidden():
             timeout = 0.0
         started = time.monotonic()
         if not self._mutex.acquire(timeout=timeout):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from workspace_session.errors import SessionDeleted
 from workspace_session.files.forks import keep_over_forks
 from workspace_session.files.jsonl import parse_lines
+from workspace_session.files.locks import Mutex
 from workspace_session.files.session_files import Loaded, SessionFiles
 from workspace_session.model.entries import Entry
 from workspace_session.model.purging import scrubbed
@@ -26,19 +27,22 @@ class MemoryLog:
     data: bytearray = field(default_factory=bytearray)
     scrubbed: int = 0  # how often text was taken out of it
     deleted: str | None = None  # the session it was of; one made anew has a log of its own
-    mutex: threading.RLock = field(default_factory=threading.RLock)
+    _lock: Mutex = field(init=False)  # of the session: whoever writes holds it
+    mutex: threading.Lock = field(init=False)  # of all that, for a moment
 
     def __post_init__(self) -> None:
+        self.renew_in_child()
         keep_over_forks(self)
 
     def renew_in_child(self) -> None:
-        """Whoever held it does not exist here."""
-        self.mutex = threading.RLock()
+        """Whoever held a lock does not exist here."""
+        self.mutex = threading.Lock()
+        self._lock = Mutex("a session in memory")
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the session's lock."""
-        with self.mutex:
+        with self._lock:
             yield
 
 
@@ -120,23 +124,26 @@ class MemoryFiles(SessionFiles):
     # -- writing, under the lock -------------------------------------------------------------------
 
     def append_log(self, data: bytes) -> None:
-        self._before = len(self._shared.data)
-        self._shared.data += data
-        self._end = len(self._shared.data)
+        with self._shared.mutex:
+            self._before = len(self._shared.data)
+            self._shared.data += data
+            self._end = len(self._shared.data)
 
     def ends_in_a_whole_line(self) -> bool:
         return False
 
     def undo_log(self) -> None:
-        del self._shared.data[self._before :]
+        with self._shared.mutex:
+            del self._shared.data[self._before :]
 
     def scrub_log(self) -> bool:
-        lines = bytes(self._shared.data).split(b"\n")
-        clean = b"\n".join(scrubbed(lines))
-        if clean == self._shared.data:
-            return False
-        self._shared.data[:] = clean
-        self._shared.scrubbed += 1
+        with self._shared.mutex:
+            lines = bytes(self._shared.data).split(b"\n")
+            clean = b"\n".join(scrubbed(lines))
+            if clean == self._shared.data:
+                return False
+            self._shared.data[:] = clean
+            self._shared.scrubbed += 1
         return True
 
     def remove_leftovers(self) -> None:

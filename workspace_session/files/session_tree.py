@@ -181,7 +181,7 @@ class SessionTree(TipWriter):
                 new.append(compose(Info, id=fresh_id, timestamp=timestamp, facts={VIEW: view}))
             return new, result
 
-        with self._mutex:
+        with self._lock.held(), self._mutex:
             result = self._write(make)
             return replace(result, dangling=tuple(self.dangling_tool_calls()))
 
@@ -252,7 +252,7 @@ class SessionTree(TipWriter):
         Of a message, or one of its updates, all that was ever said in it goes. What a crash cuts
         short, the next write to the session finishes; to purge again does so too.
         """
-        with self._mutex, self._lock.held():
+        with self._lock.held(), self._mutex:
             self._current()
             target = self._purgeable(entry_id)
 

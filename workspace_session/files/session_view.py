@@ -7,7 +7,6 @@ the file as long as nothing else was asked for.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, Unpack
@@ -20,6 +19,7 @@ from workspace_session.errors import (
 )
 from workspace_session.files.forks import keep_over_forks
 from workspace_session.files.jsonl import MANY, collector_paused
+from workspace_session.files.locks import Mutex
 from workspace_session.files.session_files import SessionFiles
 from workspace_session.model.entries import (
     Compaction,
@@ -59,7 +59,7 @@ class SessionView:
         self._search = search
         self.place = place
         self._files = files
-        self._mutex = threading.RLock()
+        self._mutex = Mutex(session_id)
         self._deleted = False
         self._headers: set[str] = set()
         self._forget()
@@ -72,7 +72,7 @@ class SessionView:
 
     def renew_in_child(self) -> None:
         """Know nothing: another thread may have been about to change what is known."""
-        self._mutex = threading.RLock()
+        self._mutex = Mutex(self.id)
         self._forget()
 
     def _forget(self) -> None:

@@ -7,7 +7,6 @@ tree are the tree's.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,6 +18,7 @@ from filelock import lock_descriptor
 from workspace_session.bridge import at_once, in_thread
 from workspace_session.errors import InvalidCompaction, SessionDeleted, UnknownMessage
 from workspace_session.files.atomic import file_mode, make_directories
+from workspace_session.files.locks import Mutex
 from workspace_session.files.session_tree import SessionTree
 from workspace_session.model import entries
 from workspace_session.model.placing import LATEST, Parent
@@ -310,7 +310,7 @@ class _ContextTokens:
     """The estimate of what a model is shown, kept up while messages are only appended."""
 
     def __init__(self) -> None:
-        self._mutex = threading.Lock()
+        self._mutex = Mutex("an estimate of tokens")
         self._known: dict[tuple[str, str, str, int], int] = {}
         self._tip: str | None = None
         self._version = (0, -1)

@@ -19,6 +19,7 @@ from workspace_session.adapters.openai_agents.branching import Branching
 from workspace_session.adapters.openai_agents.handle import SHORT, Handle
 from workspace_session.adapters.openai_agents.items import Item, summary_item
 from workspace_session.adapters.openai_agents.spending import Spending
+from workspace_session.bridge import in_thread
 
 
 class AgentsSession(Branching, Spending):
@@ -144,7 +145,8 @@ class AgentsSession(Branching, Spending):
         async def replace_suffix(start: int, output: list[Item]) -> bool:
             if not shown[start:]:
                 return False
-            return await self._write(_replace, self.tree, shown[start:], output, prune_prefix)
+            # Two steps, the second of which may have to wait: this cannot begin again.
+            return await in_thread(_replace, self.tree, shown[start:], output, prune_prefix)
 
         return snapshot_type(items, complete, replace_suffix)
 
