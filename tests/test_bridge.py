@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 from workspace_session import SessionTree, Workspace
-from workspace_session.bridge import at_once, in_thread
+from workspace_session.bridge import Threads, at_once, in_thread
 
 
 def run(main):
@@ -86,6 +88,61 @@ def test_many_calls_at_once_and_loops_one_after_another():
     assert [run(main) for _ in range(3)] == [list(range(200))] * 3
 
 
+def test_no_more_threads_are_started_than_have_something_to_do_and_never_more_than_allowed():
+    threads, seen, done = Threads(3), set(), threading.Semaphore(0)
+
+    def note():
+        seen.add(threading.get_ident())
+        done.release()
+
+    for _ in range(20):  # one after another
+        threads.submit(note)
+        done.acquire()
+        while threads._unfinished:
+            time.sleep(0.001)
+    alone = len(seen)
+    meeting = threading.Barrier(4)  # of all three, and of this one
+    for _ in range(3):
+        threads.submit(meeting.wait, 10)
+    meeting.wait(10)
+    gate = threading.Event()
+    for _ in range(20):
+        threads.submit(gate.wait, 10)
+        threads.submit(note)
+    gate.set()
+    for _ in range(20):
+        done.acquire()
+
+    assert (alone, len(threads._threads)) == (1, 3)
+    threads._end()
+    assert len(seen) <= 3
+
+
+def test_what_was_begun_is_finished_before_the_process_ends():
+    code = """if True:
+        import asyncio, atexit, time
+        from workspace_session.bridge import in_thread
+
+        def slow(name):
+            time.sleep(0.3)
+            print(name, flush=True)
+
+        async def leave():
+            asyncio.ensure_future(in_thread(slow, "begun"))
+            await asyncio.sleep(0.1)
+
+        loop = asyncio.new_event_loop()
+        atexit.register(lambda: asyncio.run(in_thread(slow, "at the very end")))  # runs last
+        loop.run_until_complete(leave())
+        print("left", flush=True)
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert ended.stdout.split("\n") == ["left", "begun", "at the very end", ""]
+
+
 def test_a_short_call_runs_where_it_is_called():
     async def main():
         return await at_once(threading.get_ident)
@@ -102,7 +159,7 @@ def tree(request, tmp_path):
 
 def test_who_only_reads_does_not_wait_for_a_writer_who_waits(tree):
     tree.append({"role": "user"})
-    with tree._lock.held():
+    with tree._lock:
         writer = threading.Thread(target=tree.append, args=({"role": "assistant"},))
         writer.start()
         writer.join(0.05)  # it has come to the lock by now

@@ -7,6 +7,7 @@ import enum
 import json
 import math
 import re
+import struct
 import uuid
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass
@@ -17,7 +18,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from workspace_session.errors import StateNotSerializable
-from workspace_session.model.canonical import compact, compact_sorted, document, parse
+from workspace_session.model.canonical import (
+    compact,
+    compact_plain,
+    compact_sorted,
+    document,
+    parse,
+)
 
 scalars = (
     st.none()
@@ -120,6 +127,40 @@ def test_500_levels_are_written_and_read():
 
     assert parse(compact(deep)) == deep
     assert parse(document(deep)) == deep
+
+
+@given(st.lists(values))
+def test_what_many_plain_values_are_written_as_is_what_each_is_written_as(many):
+    found = compact_plain(many)
+
+    assert found is None or found == [compact(value) for value in many]
+
+
+@given(
+    st.lists(values),
+    st.one_of(
+        st.sampled_from([math.nan, -math.nan, math.inf, -math.inf]),
+        st.integers(1, 2**52 - 1).map(lambda bits: of_bits(0x7FF << 52 | bits)),
+        st.integers(1, 2**52 - 1).map(lambda bits: of_bits(0xFFF << 52 | bits)),
+    ),
+    st.sampled_from([lambda odd: odd, lambda odd: [odd], lambda odd: {"a": {"b": [1.5, odd]}}]),
+    st.integers(min_value=0),
+)
+def test_no_float_that_json_has_not_is_taken_for_a_null(many, odd, around, at):
+    many.insert(at % (len(many) + 1), around(odd))
+
+    assert compact_plain(many) is None
+
+
+def of_bits(bits: int) -> float:
+    (found,) = struct.unpack("<d", struct.pack("<Q", bits))
+    return found
+
+
+def test_most_messages_need_no_second_look():
+    plain = [{"text": "x" * length, "n": -length, "at": length / 7} for length in range(600)]
+
+    assert compact_plain(plain) == [compact(value) for value in plain]
 
 
 @dataclass

@@ -23,7 +23,7 @@ HOLDER = """
     from pathlib import Path
     from workspace_session.files.locks import lock_at
 
-    with lock_at(Path(sys.argv[1])).held():
+    with lock_at(Path(sys.argv[1])):
         print("held", flush=True)
         sys.stdin.read()
 """
@@ -61,7 +61,7 @@ def test_the_directory_of_a_lock_is_made_when_it_is_first_taken(path):
     lock = lock_at(path)
     assert not path.parent.exists()
 
-    with lock.held():
+    with lock:
         assert path.exists()
 
     assert path.exists()  # never deleted: that would let two holders in
@@ -74,23 +74,23 @@ def test_one_lock_file_has_one_lock_in_a_process(path):
 def test_a_thread_may_enter_again(path):
     lock = lock_at(path)
 
-    with lock.held(), lock.held(timeout=0), lock_at(path).held(timeout=0):
+    with lock, lock, lock_at(path):
         pass
 
-    with lock.held(timeout=0):
+    with lock:
         pass
 
 
 def test_leaving_an_inner_block_does_not_let_others_in(path):
-    with lock_at(path).held():
-        with lock_at(path).held():
+    with lock_at(path):
+        with lock_at(path):
             pass
 
         assert run(TRY, path, 0.05) == "busy\n"
 
 
 def test_a_block_that_fails_gives_the_lock_back(path):
-    with pytest.raises(ZeroDivisionError), lock_at(path).held():
+    with pytest.raises(ZeroDivisionError), lock_at(path):
         raise ZeroDivisionError
 
     assert run(TRY, path, 10) == "had\n"
@@ -101,10 +101,10 @@ def test_another_thread_waits_its_turn(path):
     order: list[str] = []
 
     def enter() -> None:
-        with lock.held():
+        with lock:
             order.append("second")
 
-    with lock.held():
+    with lock:
         thread = threading.Thread(target=enter)
         thread.start()
         time.sleep(0.02)
@@ -123,7 +123,7 @@ def test_a_thread_that_waits_too_long_is_told_that_this_process_holds_it(path):
         except WorkspaceBusy as busy:
             raised.append(busy)
 
-    with lock_at(path, shown="agents/a/sessions/s").held():
+    with lock_at(path, shown="agents/a/sessions/s"):
         thread = threading.Thread(target=enter)
         thread.start()
         thread.join()
@@ -150,14 +150,14 @@ def test_a_lock_that_was_not_had_can_be_had_later(path, holder):
         lock_at(path).acquire(timeout=0.01)
     holder.communicate(timeout=60)
 
-    with lock_at(path).held(timeout=10):
+    with lock_at(path):
         pass
 
 
 def test_a_killed_holder_holds_nothing(path, holder):
     holder.kill()
 
-    with lock_at(path).held(timeout=10):
+    with lock_at(path):
         pass
 
 
@@ -193,8 +193,8 @@ TRY = """
     from workspace_session.files.locks import lock_at
 
     try:
-        with lock_at(Path(sys.argv[1])).held(timeout=float(sys.argv[2])):
-            print("had")
+        lock_at(Path(sys.argv[1])).acquire(timeout=float(sys.argv[2]))
+        print("had")
     except WorkspaceBusy:
         print("busy")
 """
@@ -208,7 +208,7 @@ COUNT = """
 
     def count():
         for _ in range(100):
-            with lock_at(path).held():
+            with lock_at(path):
                 counter.write_text(str(int(counter.read_text()) + 1))
 
     threads = [threading.Thread(target=count) for _ in range(2)]
@@ -226,8 +226,9 @@ FORKING = """
 
     def attempt(who, timeout):
         try:
-            with lock_at(path).held(timeout=timeout):
-                print(who + ": had", flush=True)
+            lock_at(path).acquire(timeout)
+            print(who + ": had", flush=True)
+            lock_at(path).release()
         except WorkspaceBusy:
             print(who + ": busy", flush=True)
 
@@ -243,7 +244,7 @@ FORK_WHILE_HELD = (
     FORKING
     + """
     lock = lock_at(path)
-    with lock.held():
+    with lock:
         os.waitpid(in_child(lambda: attempt("child", 0.05)), 0)
         subprocess.run([sys.executable, "-c", sys.argv[2], str(path), "0.05"], check=True)
     os.waitpid(in_child(lambda: attempt("child", 10)), 0)
@@ -256,7 +257,7 @@ FORK_WHILE_A_THREAD_HOLDS = (
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with lock_at(path).held():
+        with lock_at(path):
             held.set()
             done.wait()
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import random
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -68,12 +69,6 @@ class DictionaryEngine:
                 self._marks[change.log] = change.mark
 
 
-class NoLock:
-    @contextmanager
-    def held(self):
-        yield
-
-
 class Logs:
     """A namespace with one agent, its log files written by hand, and an index of them."""
 
@@ -94,7 +89,7 @@ class Logs:
         aside.replace(self.path)
 
     def catch_up(self) -> dict[str, tuple[str, str]]:
-        catch_up(self.engine, self.layout, (), NoLock())
+        catch_up(self.engine, self.layout, (), nullcontext)
         return held(self.engine.documents.get(LOG, {}).values())
 
 
@@ -330,7 +325,7 @@ def test_symbolic_links_are_not_followed(place, tmp_path_factory):
     place.place.sessions.rmdir()
     place.place.sessions.symlink_to(outside.parent)
 
-    catch_up(place.engine, place.layout, (), NoLock())
+    catch_up(place.engine, place.layout, (), nullcontext)
     assert place.engine.documents == {}
 
 
@@ -384,18 +379,15 @@ def test_another_process_may_take_in_some_of_the_pieces(place):
     place.engine.room = 500
     place.append(joined(chain(10)))
 
-    class SomebodyElse(NoLock):
-        def __init__(self):
-            self.turns = 0
+    turns = count(1)
 
-        @contextmanager
-        def held(self):
-            self.turns += 1
-            if self.turns == 2:
-                catch_up(place.engine, place.layout, (), NoLock())
-            yield
+    @contextmanager
+    def after_somebody_else():
+        if next(turns) == 2:
+            catch_up(place.engine, place.layout, (), nullcontext)
+        yield
 
-    catch_up(place.engine, place.layout, (), SomebodyElse())
+    catch_up(place.engine, place.layout, (), after_somebody_else)
 
     assert len(place.catch_up()) == 10
     assert place.engine.given == 10

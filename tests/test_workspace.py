@@ -631,7 +631,7 @@ from workspace_session import Workspace
 from workspace_session.files.locks import lock_at
 
 place = Workspace(sys.argv[1]).agent("a").place
-with lock_at(place.session_lock("s")).held():
+with lock_at(place.session_lock("s")):
     print("held", flush=True)
     sys.stdin.read()
 """

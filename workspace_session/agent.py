@@ -153,7 +153,7 @@ class AgentWorkspace:
 
     def retire(self, info: SessionInfo) -> bool:
         """Move a session to the trash, unless it was written to since `info` was had."""
-        with lock_at(self.place.session_lock(info.id)).held():
+        with lock_at(self.place.session_lock(info.id)):
             if self.tree(info.id).info().updated_at != info.updated_at:
                 return False
             self.delete(info.id)

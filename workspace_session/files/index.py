@@ -178,7 +178,7 @@ class SessionIndex:
     def _merge(self, derived: Members, gone: Iterable[str]) -> Members:
         self._place.layout.check(self._place.sessions)
         make_directories(self._place.sessions, sync=self._durable)
-        with self._lock.held():
+        with self._lock:
             root = self._read_or_set_aside()
             before = document(root) if self._place.index.exists() else b""
             sessions = root["sessions"] = _united(root["sessions"], derived)

@@ -155,14 +155,14 @@ class Written(NamedTuple):
     after: os.stat_result
 
 
-def append_bytes(path: Path, data: bytes, *, sync: bool) -> Written:
+def append_bytes(path: Path, data: bytes, *, sync: bool, flags: int = 0) -> Written:
     """Add bytes to a file with one write; call it under the lock.
 
     A write that comes back short (a full disk) is undone, and the error raised.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, file_mode())
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, file_mode())
     try:
-        start = os.fstat(descriptor).st_size
+        start = os.lseek(descriptor, 0, os.SEEK_END)
         try:
             write_all(descriptor, data)
             if sync:
@@ -187,7 +187,7 @@ def truncate(path: Path, size: int) -> None:
 
 def joined(entries: Sequence[Entry]) -> bytes:
     """The lines of entries, as a file holds them."""
-    return b"".join([entry.line + b"\n" for entry in entries])
+    return b"\n".join([*[entry.line for entry in entries], b""])
 
 
 _sync = getattr(os, "fdatasync", os.fsync)  # the length of the file is synced by both

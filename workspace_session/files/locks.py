@@ -55,6 +55,11 @@ class Mutex:
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
+        self.renew_in_child()
+        keep_over_forks(self)
+
+    def renew_in_child(self) -> None:
+        """Whoever held it does not exist here."""
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
@@ -76,14 +81,11 @@ class PathLock:
         self._descriptor = -1
         keep_over_forks(self)
 
-    @contextmanager
-    def held(self, timeout: float = WAIT_SECONDS) -> Iterator[None]:
-        """Hold the lock for the length of a `with` block."""
-        self.acquire(timeout)
-        try:
-            yield
-        finally:
-            self.release()
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_error: object) -> None:
+        self.release()
 
     def acquire(self, timeout: float = WAIT_SECONDS) -> None:
         """Take the lock, or raise `WorkspaceBusy` when it was not had in time."""

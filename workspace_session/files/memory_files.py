@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from workspace_session.errors import SessionDeleted
@@ -27,7 +26,8 @@ class MemoryLog:
     data: bytearray = field(default_factory=bytearray)
     scrubbed: int = 0  # how often text was taken out of it
     deleted: str | None = None  # the session it was of; one made anew has a log of its own
-    _lock: Mutex = field(init=False)  # of the session: whoever writes holds it
+    # Of the session: whoever writes holds it.
+    lock: Mutex = field(default_factory=lambda: Mutex("a session in memory"))
     mutex: threading.Lock = field(init=False)  # of all that, for a moment
 
     def __post_init__(self) -> None:
@@ -35,15 +35,8 @@ class MemoryLog:
         keep_over_forks(self)
 
     def renew_in_child(self) -> None:
-        """Whoever held a lock does not exist here."""
+        """Whoever held it does not exist here."""
         self.mutex = threading.Lock()
-        self._lock = Mutex("a session in memory")
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the session's lock."""
-        with self._lock:
-            yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ not hold the last line they know where they know it, is read again from its begi
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from workspace_session.files.atomic import (
 )
 from workspace_session.files.jsonl import (
     Lines,
+    Written,
     append_bytes,
     lines_backwards,
     parse_lines,
@@ -40,6 +42,7 @@ from workspace_session.model.union import merge_lines
 
 logger = logging.getLogger("workspace_session")
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _MESSAGE = b'{"type":"message","id":'
 
 
@@ -300,10 +303,9 @@ class SessionFiles:
         """Add lines to the log: from here on they have happened."""
         if self._log is None:
             make_directories(self.log_path.parent, sync=self._durable)
-        self._check_links(self.log_path)
         if self._log is not None and self._log.torn:
             data = b"\n" + data  # closes the line that was cut short
-        appended = append_bytes(self.log_path, data, sync=self._durable)
+        appended = self._append(self.log_path, data, sync=self._durable)
         self._before = appended.start
         self.take_last_line = False
         self._log = _mark(appended.after)
@@ -311,10 +313,16 @@ class SessionFiles:
         self._log.last_line = data[data.rfind(b"\n", 0, -1) + 1 : -1]
         self.cut = []
 
-    def _check_links(self, path: Path) -> None:
-        """See that a file has not become a link out of the workspace since it was read."""
-        if path.is_symlink():
-            self._layout.check(path)
+    def _append(self, path: Path, data: bytes, *, sync: bool) -> Written:
+        """Add to a file that has not become a link out of the workspace since it was read."""
+        if _NO_LINK:
+            try:
+                return append_bytes(path, data, sync=sync, flags=_NO_LINK)
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+        self._layout.check(path)
+        return append_bytes(path, data, sync=sync)
 
     def ends_in_a_whole_line(self) -> bool:
         """Whether the log lacks nothing but its last newline: closing it makes that line count."""
@@ -333,8 +341,7 @@ class SessionFiles:
 
     def append_tree(self, data: bytes) -> None:
         """Add lines to the working set."""
-        self._check_links(self.tree_path)
-        appended = append_bytes(self.tree_path, data, sync=False)
+        appended = self._append(self.tree_path, data, sync=False)
         self._tree = _mark(appended.after)
         self.remember_order()
 
@@ -358,7 +365,7 @@ class SessionFiles:
         if set(united.split(b"\n")) <= set(ours.split(b"\n")):
             return False
         make_directories(self.log_path.parent, sync=self._durable)
-        self._check_links(self.log_path)
+        self._layout.check(self.log_path)
         write_atomic(self.log_path, united, sync=self._durable)
         return True
 
@@ -369,7 +376,7 @@ class SessionFiles:
         clean = scrubbed(lines)
         if clean is lines or clean == lines:
             return False
-        self._check_links(self.log_path)
+        self._layout.check(self.log_path)
         write_atomic(self.log_path, b"\n".join(clean), sync=self._durable)
         return True
 

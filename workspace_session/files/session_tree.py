@@ -52,7 +52,7 @@ from workspace_session.model.offloading import (
     offloaded,
     view_of,
 )
-from workspace_session.model.placing import LATEST, Appended, Draft, Parent, draft, place
+from workspace_session.model.placing import LATEST, Appended, Draft, Parent, drafts, place
 from workspace_session.model.purging import blank, has_text, reaches
 from workspace_session.model.tokens import estimate_message_tokens
 from workspace_session.model.tree import NeedsLog, Shown, Tree
@@ -91,7 +91,7 @@ class SessionTree(TipWriter):
         """A session on no disk; handles that are given the same log see each other's writes."""
         log = MemoryLog() if log is None else log
         place, files = MemoryPlace(agent_id), MemoryFiles(log)
-        return cls(place, session_id, files, log, on_change=on_change, floor=floor)
+        return cls(place, session_id, files, log.lock, on_change=on_change, floor=floor)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class SessionTree(TipWriter):
         Its own `id`, if it has one, names it; one that the session already has is left as it is
         and not stored again. `own_id=False` gives it a fresh id whatever it says.
         """
-        return self._append([draft(message, own_id=own_id)], parent, author)[0]
+        return self._append(drafts([message], own_ids=own_id), parent, author)[0]
 
     def extend(
         self,
@@ -123,29 +123,26 @@ class SessionTree(TipWriter):
 
         `ids` names them, whatever they say themselves: what comes in again is then not stored again.
         """
-        if ids is None:
-            drafts = [draft(message, own_id=own_id) for message in messages]
-        else:
-            drafts = [draft(one, named=name) for one, name in zip(messages, ids, strict=True)]
-        return self._append(drafts, parent, author) if drafts else []
+        new = drafts(messages, own_ids=own_id, ids=ids)
+        return self._append(new, parent, author) if new else []
 
-    def _append(self, drafts: list[Draft], parent: Parent, author: str | None) -> list[Appended]:
+    def _append(self, new: list[Draft], parent: Parent, author: str | None) -> list[Appended]:
         author = None if author is None else plain_text("an author", author)
 
         def make(tree: Tree, after: str) -> tuple[list[Message], list[Appended]]:
-            self._look_for_duplicates(tree, drafts)
+            self._look_for_duplicates(tree, new)
             results = place(
-                tree, drafts, parent=parent, author=author, session_id=self.id, after=after
+                tree, new, parent=parent, author=author, session_id=self.id, after=after
             )
             return [result.entry for result in results if result.inserted], results
 
         return self._write(make)
 
-    def _look_for_duplicates(self, tree: Tree, drafts: list[Draft]) -> None:
+    def _look_for_duplicates(self, tree: Tree, new: list[Draft]) -> None:
         """In a trimmed session an id may be taken by a message that only the log holds."""
         if not tree.partial:
             return
-        own = [item.id for item in drafts if item.id is not None and tree.here(item.id) is None]
+        own = [item.id for item in new if item.id is not None and tree.here(item.id) is None]
         if own:
             if self._logged_ids is None:
                 self._logged_ids = self._files.message_ids()
@@ -158,11 +155,11 @@ class SessionTree(TipWriter):
         New messages hang from the tip; one that has grown or was edited is an update. Giving the same
         conversation again adds nothing.
         """
-        drafts = [offloaded(message) for message in messages]
+        given = [offloaded(message) for message in messages]
 
         def make(tree: Tree, after: str) -> tuple[list[Entry], OffloadResult]:
-            self._look_for_duplicates(tree, [one for one in drafts if not is_summary(one.id)])
-            found = compare(tree, drafts)
+            self._look_for_duplicates(tree, [one for one in given if not is_summary(one.id)])
+            found = compare(tree, given)
             placed = place(
                 tree, found.new, parent=LATEST, author=None, session_id=self.id, after=after
             )
@@ -181,7 +178,7 @@ class SessionTree(TipWriter):
                 new.append(compose(Info, id=fresh_id, timestamp=timestamp, facts={VIEW: view}))
             return new, result
 
-        with self._lock.held(), self._mutex:
+        with self._lock, self._mutex:
             result = self._write(make)
             return replace(result, dangling=tuple(self.dangling_tool_calls()))
 
@@ -252,7 +249,7 @@ class SessionTree(TipWriter):
         Of a message, or one of its updates, all that was ever said in it goes. What a crash cuts
         short, the next write to the session finishes; to purge again does so too.
         """
-        with self._lock.held(), self._mutex:
+        with self._lock, self._mutex:
             self._current()
             target = self._purgeable(entry_id)
 

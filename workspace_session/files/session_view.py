@@ -72,7 +72,6 @@ class SessionView:
 
     def renew_in_child(self) -> None:
         """Know nothing: another thread may have been about to change what is known."""
-        self._mutex = Mutex(self.id)
         self._forget()
 
     def _forget(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from workspace_session.files.jsonl import joined
 from workspace_session.files.session_files import SessionFiles
@@ -29,12 +29,6 @@ E = TypeVar("E", bound=Entry)
 Make = Callable[[Tree, str], tuple[Sequence[Entry], T]]
 
 
-class Lock(Protocol):
-    """What keeps the writers of a session apart."""
-
-    def held(self) -> AbstractContextManager[None]: ...
-
-
 class SessionWriter(SessionView):
     """A session that can be written to; what there is to write, a subclass says."""
 
@@ -43,7 +37,7 @@ class SessionWriter(SessionView):
         place: Place,
         session_id: str,
         files: SessionFiles,
-        lock: Lock,
+        lock: AbstractContextManager[None],
         *,
         on_change: Callable[[Any], None] | None = None,
         floor: Callable[[], str] | None = None,
@@ -58,7 +52,7 @@ class SessionWriter(SessionView):
 
     def trim(self) -> int:
         """Leave out of the working set what no reader can see; returns the bytes that saved."""
-        with self._lock.held(), self._mutex:
+        with self._lock, self._mutex:
             self._current(locked=True)
             self._restore_lost_log()  # or what is left out would be nowhere
             return self._replace_if_smaller(than=self._files.tree_size)
@@ -69,7 +63,7 @@ class SessionWriter(SessionView):
         The whole log is read, so that also batches are set aside that a merge has brought in unfinished,
         a torn line is closed, and text is taken out that was purged.
         """
-        with self._lock.held(), self._mutex:
+        with self._lock, self._mutex:
             if not self.exists():
                 return
             self._current_for_writing()
@@ -87,7 +81,7 @@ class SessionWriter(SessionView):
 
     def all_entries(self) -> list[Entry]:
         """Every entry of the log, for a copy: those that do not count are copied too."""
-        with self._lock.held(), self._mutex:
+        with self._lock, self._mutex:
             if not self.exists():
                 return []
             self._current_for_writing()
@@ -96,7 +90,7 @@ class SessionWriter(SessionView):
 
     def take_in(self, lines: bytes) -> bool:
         """Unite the log with lines that were written elsewhere; False if it has them all."""
-        with self._lock.held(), self._mutex:
+        with self._lock, self._mutex:
             if self.exists():
                 self._current_for_writing()
                 self._restore_lost_log()
@@ -127,7 +121,7 @@ class SessionWriter(SessionView):
     # -- writing -----------------------------------------------------------------------------------
 
     def _write(self, make: Make[T]) -> T:
-        with self._lock.held(), self._mutex:
+        with self._lock, self._mutex:
             tree = self._current_for_writing()  # what other writers added
             after = max(tree.newest[0], self._floor() if self._floor else "")
             first = self._due(tree, after)

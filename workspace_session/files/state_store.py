@@ -203,7 +203,7 @@ class StateStore:
         lock = lock_at(
             place.lock(session_key), shown=place.layout.shown(place.session(session_key))
         )
-        with lock.held():
+        with lock:
             files = self._files(session_key)
             if files.is_unsettled():
                 files.settle()

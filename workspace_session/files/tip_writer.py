@@ -11,7 +11,7 @@ from typing import Any
 
 from workspace_session.files.session_writer import SessionWriter
 from workspace_session.model.entries import Clear, Compaction, Entry, Leaf
-from workspace_session.model.placing import Appended, draft, place
+from workspace_session.model.placing import Appended, drafts, place
 from workspace_session.model.tree import Shown, Tree
 from workspace_session.model.undoing import last_step, restored, taken_back
 
@@ -38,7 +38,7 @@ class TipWriter(SessionWriter):
         One batch, on a new branch from what stands before them. None, and nothing written, when
         somebody else was there first. The messages get fresh ids, whatever they say.
         """
-        drafts = [draft(message, own_id=False) for message in messages]
+        new = drafts(messages, own_ids=False)
         wanted = list(tail)
 
         def make(tree: Tree, after: str) -> tuple[Sequence[Entry], list[Appended] | None]:
@@ -46,12 +46,10 @@ class TipWriter(SessionWriter):
             if shown[max(len(shown) - len(wanted), 0) :] != wanted:
                 return [], None
             parent = _before(shown, len(wanted))
-            if not drafts:
+            if not new:
                 moved = tree.tip != parent
                 return ([self._entry(Leaf, after, target_id=parent)] if moved else []), []
-            results = place(
-                tree, drafts, parent=parent, author=None, session_id=self.id, after=after
-            )
+            results = place(tree, new, parent=parent, author=None, session_id=self.id, after=after)
             return [result.entry for result in results], results
 
         return self._write(make)

@@ -38,7 +38,7 @@ def delete(place: AgentPlace, session_id: str, *, durable: bool) -> Trashed:
     state_lock = lock_at(place.state_lock(session_id))
     for directory in (place.sessions, place.context):
         place.layout.check(directory)  # a link that is a file itself is moved as it is
-    with session_lock.held(), state_lock.held():
+    with session_lock, state_lock:
         present = [path for path in _parts(place, session_id) if path.exists()]
         if not present:
             raise UnknownSession(session_id)
@@ -70,7 +70,7 @@ def restore(place: AgentPlace, session_id: str, *, durable: bool) -> Trashed:
     newest = candidates[0]
     session_lock = lock_at(place.session_lock(session_id))
     state_lock = lock_at(place.state_lock(session_id))
-    with session_lock.held(), state_lock.held():
+    with session_lock, state_lock:
         for path in _parts(place, session_id):
             if path.exists():
                 raise SessionExists(session_id)
@@ -85,7 +85,7 @@ def restore(place: AgentPlace, session_id: str, *, durable: bool) -> Trashed:
 def erase(place: AgentPlace, gone: Trashed) -> None:
     """Remove a deleted session for good."""
     session_lock = lock_at(place.session_lock(gone.session_id))
-    with session_lock.held(), suppress(FileNotFoundError):  # nobody restores it meanwhile
+    with session_lock, suppress(FileNotFoundError):  # nobody restores it meanwhile
         rmtree(gone.directory)
 
 

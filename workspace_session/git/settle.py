@@ -83,7 +83,7 @@ def locked(layout: Layout, paths: Iterable[Path]) -> Iterator[None]:
     with ExitStack() as stack:
         for place in sorted(guarded):  # in one order, so that two who do this never wait in a ring
             lock = lock_at(layout.lock_of(place), shown=layout.shown(place))
-            stack.enter_context(lock.held())
+            stack.enter_context(lock)
         yield
 
 

@@ -70,7 +70,7 @@ def sync(workspace: Workspace) -> Synced:
     """Bring this clone and its remote to the same state; two who want that take turns."""
     repository = Repository(workspace.root)
     place = workspace.root / ".git-sync"
-    with lock_at(workspace.layout.lock_of(place), shown="git sync").held():
+    with lock_at(workspace.layout.lock_of(place), shown="git sync"):
         return _sync(workspace, repository)
 
 

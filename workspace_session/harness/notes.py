@@ -36,7 +36,7 @@ def append_note(
     note = f"## {moment:%H:%M:%S}Z {heading}\n\n{text}\n"
     path = place.notes(date)
     shown = place.layout.shown(path.parent)
-    with lock_at(place.memory_lock, shown=shown).held():
+    with lock_at(place.memory_lock, shown=shown):
         place.layout.check(path)
         make_directories(path.parent, sync=durable)
         earlier = path.read_bytes() if path.exists() else b""

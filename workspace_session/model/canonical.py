@@ -31,22 +31,37 @@ _DOCUMENT = _SORTED | orjson.OPT_INDENT_2
 
 def compact(value: Any) -> bytes:
     """One line without spaces, keys in the order given: an entry."""
-    return compact_plain(value) or _dumps(value, _STRICT)
+    plain = compact_plain([value])
+    return _dumps(value, _STRICT) if plain is None else plain[0]
 
 
-def compact_plain(value: Any) -> bytes | None:
-    """The same, at once, for what holds nothing but plain JSON types; None for anything else.
+def compact_plain(values: list[Any]) -> list[bytes] | None:
+    """The same for many values, if they hold nothing but plain JSON types; None for anything else.
 
-    `marshal` refuses all but the built-in types themselves, in half the time that reading the bytes
-    back takes. What it lets pass and JSON has not (bytes, sets) orjson refuses; only NaN and the
-    infinities pass both, and leave a `null`.
+    `marshal` refuses all but the built-in types themselves, in a small part of the time that reading
+    the bytes back takes. What it lets pass and JSON has not (bytes, sets) orjson refuses; only NaN and
+    the infinities pass both.
     """
     try:
-        raw = orjson.dumps(value, option=_STRICT)
-        marshal.dumps(value)
+        raw = [orjson.dumps(value, option=_STRICT) for value in values]
+        return None if _may_have_nan(marshal.dumps(values)) else raw
     except (ValueError, TypeError):
         return None
-    return None if b"null" in raw else raw
+
+
+def _may_have_nan(marshalled: bytes) -> bool:
+    """Whether NaN or an infinity may be among what was marshalled: it never is when this says no.
+
+    A float stands there as a `g` (its upper bit may be set) and eight bytes, the lowest first. In these
+    all bits of the exponent are set, which leaves two values for the last byte; both are rare in text.
+    """
+    for last in (b"\x7f", b"\xff"):
+        at = marshalled.find(last, 8)
+        while at >= 0:
+            if marshalled[at - 1] >= 0xF0 and marshalled[at - 8] & 0x7F == 0x67:
+                return True
+            at = marshalled.find(last, at + 1)
+    return False
 
 
 def compact_sorted(value: Any) -> bytes:

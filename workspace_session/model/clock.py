@@ -44,9 +44,11 @@ def stamps(count: int, after: str) -> list[Stamp]:
         seconds, fraction = divmod(first, 1_000_000)
         this_second = min(count, 1_000_000 - fraction)
         prefix = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+        fractions = range(1_000_000 + fraction, 1_000_000 + fraction + this_second)  # of one width
+        micros = range(first, first + this_second)
         result += [
-            (f"{prefix}.{fraction + offset:06d}Z", f"{first + offset:013x}{random}")
-            for offset in range(this_second)
+            (f"{prefix}.{str(digits)[1:]}Z", f"{micro:013x}{random}")
+            for digits, micro in zip(fractions, micros, strict=True)
         ]
         first, count = first + this_second, count - this_second
     return result

@@ -180,22 +180,25 @@ class Fold:
         self.headers.setdefault(entry.timestamp, entry)
 
     def _apply_message(self, entry: Message) -> None:
-        if entry.id in self._nodes:
+        message_id, nodes = entry.id, self._nodes
+        if message_id in nodes:
             self.peculiar = True
             return  # the same id again, from another writer: the first stays
-        if self.partial and (entry.id in self._spans or entry.id in self._left_parents):
-            raise NeedsLog(entry.id)  # the same, and the first was trimmed; or an orphan's parent
-        if entry.id in self._spans:
+        if self.partial and (message_id in self._spans or message_id in self._left_parents):
+            raise NeedsLog(message_id)  # the same, and the first was trimmed; or an orphan's parent
+        if message_id in self._spans:
             return
-        parent = self._resolve(entry)
-        self._nodes[entry.id] = entry
-        self._parents[entry.id] = parent
-        self._gone.pop(entry.id, None)
-        if entry.id in self._waiting:
-            self._adopt(entry.id)
+        parent = entry.parent_id
+        if self._restoring or parent not in nodes:
+            parent = self._resolve(entry)
+        nodes[message_id] = entry
+        self._parents[message_id] = parent
+        self._gone.pop(message_id, None)
+        if message_id in self._waiting:
+            self._adopt(message_id)
         elif self._children is not None:
-            self._children.setdefault(parent, []).append(entry.id)
-        self.tip = entry.id
+            self._children.setdefault(parent, []).append(message_id)
+        self.tip = message_id
 
     def _resolve(self, entry: Message) -> str | None:
         parent = entry.parent_id

@@ -7,7 +7,7 @@ is `NotAnEntry`: readers skip it and report it, they never drop it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -174,11 +174,19 @@ _KINDS = {kind.type: kind for kind in _FIELDS}
 
 def message_json(message: object) -> bytes:
     """The bytes that stand for a message, or `InvalidMessage`."""
-    if not isinstance(message, dict):
-        if not isinstance(message, Mapping):
-            raise InvalidMessage(f"a message is a JSON object, not {type(message).__name__}")
-        message = dict(message)
-    return compact_plain(message) or _maybe_wide(_json(message))
+    return messages_json([message])[0]
+
+
+def messages_json(messages: Iterable[object]) -> list[bytes]:
+    """The same for each of many, which takes half as long."""
+    values = [one if isinstance(one, dict) else _as_dict(one) for one in messages]
+    return compact_plain(values) or [_maybe_wide(_json(value)) for value in values]
+
+
+def _as_dict(message: object) -> dict[str, Any]:
+    if not isinstance(message, Mapping):
+        raise InvalidMessage(f"a message is a JSON object, not {type(message).__name__}")
+    return dict(message)
 
 
 class WideJson(bytes):
@@ -227,27 +235,39 @@ def compose_message(
     author: str | None = None,
     batch: Batch | None = None,
 ) -> Message:
-    """What `compose` makes of a message, put together by hand: every append comes through here."""
-    mark = b"" if batch is None else _batch_mark(batch)
+    """What `compose` makes of a message."""
+    return message_composer(author, batch)(data, id, timestamp, parent_id)
+
+
+def message_composer(
+    author: str | None, batch: Batch | None
+) -> Callable[[bytes, str, str, str | None], Message]:
+    """What makes a message of its data, id, timestamp and parent: every append comes through here.
+
+    The lines are put together by hand, and what the messages of a batch have in common only once.
+    """
+    mark = b"" if batch is None else b',"batch":' + orjson.dumps(batch._asdict())
     by = b"" if author is None else b',"author":' + compact(author)
-    if type(data) is WideJson:
-        by += WIDE
-    line = b'{"type":"message","id":%b,"timestamp":"%b"%b,"parentId":%b%b,"message":%b}' % (
-        orjson.dumps(id),
-        timestamp.encode(),
-        mark,
-        orjson.dumps(parent_id),
-        by,
-        data,
-    )
-    return Message(
-        id=id, timestamp=timestamp, batch=batch, line=line, parent_id=parent_id, author=author
-    )
 
+    def composed(data: bytes, message_id: str, timestamp: str, parent_id: str | None) -> Message:
+        line = b'{"type":"message","id":%b,"timestamp":"%b"%b,"parentId":%b%b,"message":%b}' % (
+            orjson.dumps(message_id),
+            timestamp.encode(),
+            mark,
+            orjson.dumps(parent_id),
+            by + WIDE if type(data) is WideJson else by,
+            data,
+        )
+        return Message(
+            id=message_id,
+            timestamp=timestamp,
+            batch=batch,
+            line=line,
+            parent_id=parent_id,
+            author=author,
+        )
 
-@lru_cache(maxsize=1)  # the members of a batch come one after another
-def _batch_mark(batch: Batch) -> bytes:
-    return b',"batch":' + orjson.dumps(batch._asdict())
+    return composed
 
 
 def compose_other(kind: str, fields: Wire, *, id: str, timestamp: str) -> Other:  # noqa: A002

@@ -6,14 +6,14 @@ id the session already has is not placed again: the stored one stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple
 
 from workspace_session.errors import InvalidMessage, UnknownParent
 from workspace_session.model.clock import stamps
 from workspace_session.model.entries import Batch, Message
-from workspace_session.model.lines import compose_message, message_json
+from workspace_session.model.lines import message_composer, messages_json
 from workspace_session.model.tree import Tree
 
 
@@ -44,17 +44,35 @@ class Draft(NamedTuple):
     id: str | None
 
 
-def draft(message: Mapping[str, Any], *, own_id: bool = True, named: str | None = None) -> Draft:
-    """Check a message; `named`, or else with `own_id` its member `id`, names it in the session."""
-    data = message_json(message)
-    if named is None and (not own_id or "id" not in message):
-        return Draft(data, None)
-    message_id = message["id"] if named is None else named
+def drafts(
+    messages: Iterable[Mapping[str, Any]],
+    *,
+    own_ids: bool = True,
+    ids: Iterable[str] | None = None,
+) -> list[Draft]:
+    """Check messages. `ids` name them in the session, or else with `own_ids` their members `id`."""
+    messages = list(messages)
+    data = messages_json(messages)
+    if ids is None and not own_ids:
+        return [Draft(one, None) for one in data]
+    if ids is None:
+        names = [_named(one["id"]) if "id" in one else None for one in messages]
+    else:
+        names = [_named(one) for one in ids]
+    return [Draft(one, name) for one, name in zip(data, names, strict=True)]
+
+
+def draft(message: Mapping[str, Any], *, own_id: bool = True) -> Draft:
+    """The same of one message."""
+    return drafts([message], own_ids=own_id)[0]
+
+
+def _named(message_id: object) -> str:
     if not isinstance(message_id, str) or not message_id:
         raise InvalidMessage("the id of a message is a non-empty text")
     if not _is_unicode(message_id):
         raise InvalidMessage("the id of a message is not valid Unicode")
-    return Draft(data, message_id)
+    return message_id
 
 
 def place(
@@ -68,8 +86,8 @@ def place(
 ) -> list[Appended]:
     """Entries for new messages, each under the one before, the first under `parent`."""
     new = _count_new(tree, drafts)
-    fresh = iter(stamps(new, after))
-    batch: Batch | None = None
+    fresh = stamps(new, after)
+    composed = message_composer(author, Batch(fresh[0][1], new) if new > 1 else None)
     results: list[Appended] = []
     placed: dict[str, Message] = {}
     for data, own_id in drafts:
@@ -81,17 +99,8 @@ def place(
             parent = tree.tip
         elif parent is not None and parent not in placed and not tree.has(parent):
             raise UnknownParent(session_id, parent)
-        timestamp, fresh_id = next(fresh)
-        if new > 1 and batch is None:
-            batch = Batch(fresh_id, new)
-        entry = compose_message(
-            data,
-            id=own_id or fresh_id,
-            timestamp=timestamp,
-            parent_id=parent,
-            author=author,
-            batch=batch,
-        )
+        timestamp, fresh_id = fresh[len(placed)]
+        entry = composed(data, own_id or fresh_id, timestamp, parent)
         placed[entry.id] = entry
         parent = entry.id
         results.append(Appended(entry, True))

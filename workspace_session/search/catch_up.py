@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from workspace_session.files.jsonl import collector_paused
 from workspace_session.files.layout import Layout
@@ -30,20 +30,14 @@ _BREATH_SECONDS = 0.005
 _BULK = 1 << 20  # bytes from which on this is bulk work
 
 
-class Lock(Protocol):
-    """What keeps writers of an index apart."""
-
-    def held(self) -> AbstractContextManager[None]: ...
-
-
 def catch_up(
     engine: Engine,
     layout: Layout,
     namespace: tuple[str, ...],
-    lock: Lock,
+    held: Callable[[], AbstractContextManager[None]],
     report: Report | None = None,
 ) -> None:
-    """Bring an index up to what the logs of a namespace hold now."""
+    """Bring an index up to what the logs of a namespace hold now; `held` keeps its writers apart."""
     marks = engine.marks()
     stale, gone = changed(layout, namespace, marks)
     if not stale and not gone:
@@ -53,7 +47,7 @@ def catch_up(
     with collector_paused(total > _BULK), crew_for(unknown) as crew:
         todo = _Todo(stale, crew)
         while todo or gone:
-            with lock.held():
+            with held():
                 changes = [Change(log, None, afresh=True) for log in gone if log in engine.marks()]
                 changes += todo.changes(engine)
                 if changes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from workspace_session.errors import WorkspaceError
 from workspace_session.files.forks import keep_over_forks
@@ -63,19 +63,19 @@ class Index:
 
     def _find(self, request: Request, report: Report | None) -> Found:
         engine = self._opened()
-        catch_up(engine, self._place.layout, self._place.namespace, self, report)
+        catch_up(engine, self._place.layout, self._place.namespace, self._held, report)
         found = engine.find(request)
         self._check_identity()
         return found
 
     def rebuild(self, report: Report | None = None) -> None:
         """Make the index anew beside the one in use, then let it take that one's place."""
-        with self._place.reindex_lock.held():
+        with self._place.reindex_lock:
             directory = self._place.create_aside(self._kind)
             engine = self._kind.open(directory)
             try:
                 self._fill(engine, report)
-                with self._mutex, self._place.lock.held():
+                with self._mutex, self._place.lock:
                     self._fill(engine)  # what has come in meanwhile
                     engine.close()
                     self.close()
@@ -84,11 +84,11 @@ class Index:
                 engine.close()
 
     def _fill(self, engine: Engine, report: Report | None = None) -> None:
-        catch_up(engine, self._place.layout, self._place.namespace, _NobodyElse(), report)
+        catch_up(engine, self._place.layout, self._place.namespace, nullcontext, report)
 
     def throw_away(self) -> None:
         """Remove the index; the next search makes it anew."""
-        with self._mutex, self._place.lock.held():
+        with self._mutex, self._place.lock:
             self.close()
             self._place.throw_away()
 
@@ -105,9 +105,9 @@ class Index:
     # -- keeping it sound --------------------------------------------------------------------------
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def _held(self) -> Iterator[None]:
         """Hold the lock of the index, and see that it still is the one that is open."""
-        with self._place.lock.held():
+        with self._place.lock:
             self._check_identity()
             yield
 
@@ -119,7 +119,7 @@ class Index:
         if self._engine is None or self._place.identity() != self._identity:
             self.close()
             if not self._place.holds(self._kind):
-                with self._place.lock.held():
+                with self._place.lock:
                     self._place.create(self._kind)
             self._identity = self._place.identity()
             self._engine = self._kind.open(self._place.directory)
@@ -129,15 +129,7 @@ class Index:
         """Throw the index away, unless it is another one by now."""
         broken = self._identity
         self.close()
-        with self._place.lock.held():
+        with self._place.lock:
             if self._place.identity() == broken:
                 logger.warning("the search index is made anew: %s", error)
                 self._place.throw_away()
-
-
-class _NobodyElse:
-    """The lock of an index that nobody else knows of."""
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        yield

@@ -120,7 +120,7 @@ class MemoryStore:
         """Forget a session; its handles raise `SessionDeleted`."""
         self._known(session_id)
         gone = self._sessions.pop(session_id)
-        with gone.log.held(), gone.log.mutex:
+        with gone.log.lock, gone.log.mutex:
             gone.log.data.clear()
             gone.log.deleted = session_id
 
