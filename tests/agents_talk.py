@@ -1,12 +1,16 @@
-"""Runs of the SDK in tests: how they are started, and what was said in them."""
+"""Runs of the SDK in tests: how they are started, what was said in them, and what goes wrong."""
 
 from __future__ import annotations
 
 import asyncio
+import resource
+from contextlib import contextmanager
 
 import agents
 from agents import Agent, Runner
 from agents.testing import ScriptedModel, assistant_message
+
+from workspace_session.adapters.openai_agents import AgentsSession
 
 agents.set_tracing_disabled(True)
 
@@ -52,3 +56,29 @@ def gist(items) -> list[str]:
 def asked(agent: Agent) -> list[list[str]]:
     """What the model was given, call by call."""
     return [gist(call.input) for call in agent.model.calls]
+
+
+class Unreliable(AgentsSession):
+    """A session whose writes fail once: before anything is stored, or after everything is."""
+
+    failing: str | None = None
+
+    async def add_items(self, items, *, wrapper=None):
+        failing, self.failing = self.failing, None
+        if failing == "before":
+            raise ConnectionError("nothing was stored")
+        await super().add_items(items, wrapper=wrapper)
+        if failing == "after":
+            raise ConnectionError("the answer was lost")
+
+
+@contextmanager
+def full_disk(session: AgentsSession, room: int):
+    """No file grows by more than so many bytes beyond the log of the session."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = session.tree.place.log(session.session_id).stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import subprocess
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +29,7 @@ from agents.run_internal.session_persistence import rewind_session_items
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 from agents.usage import Usage
 from agents_resume import ASKS, ENDS, agent_that
-from agents_talk import WAYS, asked, gist, run, speaker
+from agents_talk import WAYS, Unreliable, asked, full_disk, gist, run, speaker
 from session_contract.talk import on_a_loop
 
 from workspace_session.adapters.openai_agents import AgentsSession
@@ -241,20 +239,6 @@ def test_a_run_that_waits_for_an_approval_goes_on_in_another_process(tmp_path):
     assert (tmp_path / "calls").read_text() == "12\n"
 
 
-class Unreliable(AgentsSession):
-    """A session whose writes fail once: before anything is stored, or after everything is."""
-
-    failing: str | None = None
-
-    async def add_items(self, items, *, wrapper=None):
-        failing, self.failing = self.failing, None
-        if failing == "before":
-            raise ConnectionError("nothing was stored")
-        await super().add_items(items, wrapper=wrapper)
-        if failing == "after":
-            raise ConnectionError("the answer was lost")
-
-
 @pytest.mark.parametrize("failing", ["before", "after"])
 @pytest.mark.parametrize("way", ["run", "streamed"])
 @pytest.mark.parametrize("through_json", [False, True])
@@ -279,18 +263,6 @@ async def test_a_resumed_run_is_tried_again_after_a_failed_write(
     assert result.final_output == "Room 12 is yours."
     assert gist(await session.get_items()) == CALL
     assert (tmp_path / "calls").read_text() == "12\n"  # the tool was not run again
-
-
-@contextmanager
-def full_disk(session: AgentsSession, room: int):
-    """No file grows by more than so many bytes beyond the log of the session."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    size = session.tree.place.log(session.session_id).stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @pytest.mark.parametrize("room", [0, 100, 200])
