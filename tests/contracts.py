@@ -742,6 +742,22 @@ class TreeContract:
         assert tree.replace_tail(tree.context(), []) == []
         assert tree.leaf is None
 
+    @pytest.mark.parametrize("some", [[], [said("x")], [said("x"), said("y")]])
+    @pytest.mark.parametrize("kept", [0, 1])
+    def test_what_stands_before_is_deleted_with_the_same_write(self, tree, some, kept):
+        grow(tree, 5)
+
+        placed = tree.replace_tail(tree.tail(2), some, without=["m0", "m1", "m2", "?"][kept:])
+
+        expected = ["m0"][:kept] + [result.entry.id for result in placed]
+        assert shown(tree.context()) == expected
+        assert tree.leaf == (expected[-1] if expected else None)
+        assert shown(tree.path("m4")) == [*["m0"][:kept], "m3", "m4"]
+        tree.append(said("next", "next"))
+        assert shown(tree.context()) == [*expected, "next"]
+        assert tree.replace_tail([], [], without=["next"]) == []
+        assert shown(tree.context()) == expected
+
     def test_what_has_changed_meanwhile_is_not_replaced(self, tree):
         grow(tree, 3)
         seen = tree.tail(2)
@@ -755,7 +771,7 @@ class TreeContract:
         for change in changes:
             change()
             before = len(list(tree.log()))
-            assert tree.replace_tail(seen, [said("y")]) is None
+            assert tree.replace_tail(seen, [said("y")], without=["m0"]) is None
             assert len(list(tree.log())) == before
 
     def test_a_summary_at_the_end_is_replaced_with_all_it_covers(self, tree):

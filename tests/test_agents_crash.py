@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 from agents import Runner, RunState
@@ -169,6 +170,45 @@ def test_a_writer_that_is_killed_leaves_whole_batches_and_all_it_acknowledged(tm
         assert asyncio.run(session.get_items()) == [*items, FIRST]
 
 
+def kinds(items) -> list[str]:
+    return [item.get("type", item.get("role")) for item in items]
+
+
+BEFORE = ["user", *["function_call"] * 5]
+OUTPUTS = ["function_call_output"] * 5
+
+
+@pytest.mark.parametrize(
+    ("way", "step"),
+    [
+        ("run", 251),
+        ("streamed", 397),
+        pytest.param("run", 7, marks=[pytest.mark.soak, pytest.mark.timeout(1200)]),
+    ],
+)
+def test_killed_at_any_byte_of_five_outputs_there_are_all_or_none_and_the_run_goes_on(
+    tmp_path, way, step
+):
+    """The state it is resumed from is older than the outputs: what was not stored is stored now."""
+    script = Path(__file__).with_name("agents_resume.py")
+    command = [sys.executable, "-W", "error", script, "kill", tmp_path, way, str(step)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    rounds = [json.loads(line) for line in done.stdout.splitlines()]
+
+    in_the_five = [one for one in rounds if kinds(one["held"]) == BEFORE]
+    later = rounds[len(in_the_five) :]
+    assert len(in_the_five) > 2
+    assert all(one["killed"] for one in in_the_five)
+    assert all(kinds(one["after"]) == [*BEFORE, *OUTPUTS, "message"] for one in in_the_five)
+    assert [one["killed"] for one in later] == [True] * (len(later) - 1) + [False]
+    for one in later:  # all five; the same state once more has them stored once more
+        held = one["held"]
+        assert kinds(held) == [*BEFORE, *OUTPUTS, *([] if one["killed"] else ["message"])]
+        assert one["after"][: len(held)] == held
+        assert kinds(one["after"]) == [*kinds(held), *OUTPUTS, "message"]
+
+
 @on_a_loop
 async def test_a_run_that_was_killed_before_its_write_is_resumed_from_its_last_state(tmp_path):
     session = opened(tmp_path / "ws")
@@ -185,6 +225,10 @@ async def test_a_run_that_was_killed_before_its_write_is_resumed_from_its_last_s
     result = await Runner.run(agent, state, session=opened(tmp_path / "ws"))
 
     assert result.final_output == "Room 12 is yours."
-    kinds = [item.get("type", item.get("role")) for item in await session.get_items()]
-    assert kinds == ["user", "function_call", "function_call_output", "message"]
+    assert kinds(await session.get_items()) == [
+        "user",
+        "function_call",
+        "function_call_output",
+        "message",
+    ]
     assert log.stat().st_size > size

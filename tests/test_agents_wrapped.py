@@ -237,6 +237,20 @@ async def test_a_replacement_that_cannot_be_written_changes_nothing(tmp_path):
 
 
 @on_a_loop
+async def test_when_all_that_is_left_has_expired_nothing_is_left(ours):
+    await ours.add_items([*[user("expired")] * 3, *talk(2)])
+    snapshot = await ours._get_compaction_snapshot(
+        2, prune_prefix=lambda item: item["content"] == "expired"
+    )
+
+    assert await snapshot.replace_suffix(0, [])
+
+    assert await ours.get_items() == []
+    await ours.add_items([user("next")])
+    assert await ours.get_items() == [user("next")]
+
+
+@on_a_loop
 async def test_expired_items_stay_when_something_else_stands_before_them(ours):
     await ours.add_items([user("kept"), *[user("expired")] * 3, *talk(2)])
     snapshot = await ours._get_compaction_snapshot(

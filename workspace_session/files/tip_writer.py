@@ -6,11 +6,11 @@ what is replaced is compared under the lock with what the caller saw.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from workspace_session.files.session_writer import SessionWriter
-from workspace_session.model.entries import Clear, Compaction, Entry, Leaf
+from workspace_session.model.entries import Clear, Compaction, Delete, Entry, Leaf
 from workspace_session.model.placing import Appended, drafts, place
 from workspace_session.model.tree import Shown, Tree
 from workspace_session.model.undoing import last_step, restored, taken_back
@@ -31,26 +31,35 @@ class TipWriter(SessionWriter):
         return self._write(make)
 
     def replace_tail(
-        self, tail: Sequence[Shown], messages: Iterable[Mapping[str, Any]]
+        self,
+        tail: Sequence[Shown],
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        without: Iterable[str] = (),
     ) -> list[Appended] | None:
         """Put messages in the place of the last of `context()`, if they still are as in `tail`.
 
-        One batch, on a new branch from what stands before them. None, and nothing written, when
-        somebody else was there first. The messages get fresh ids, whatever they say.
+        One batch, on a new branch from what stands before them; of that, the messages named by
+        `without` are deleted with the same write. None, and nothing written, when somebody else was
+        there first. The messages get fresh ids, whatever they say.
         """
         new = drafts(messages, own_ids=False)
-        wanted = list(tail)
+        wanted, unwanted = list(tail), list(dict.fromkeys(without))
 
         def make(tree: Tree, after: str) -> tuple[Sequence[Entry], list[Appended] | None]:
             shown = tree.tail(tree.tip, len(wanted) + 1)
             if shown[max(len(shown) - len(wanted), 0) :] != wanted:
                 return [], None
+            doomed = [one for one in unwanted if tree.get(one) is not None]
             parent = _before(shown, len(wanted))
-            if not new:
-                moved = tree.tip != parent
-                return ([self._entry(Leaf, after, target_id=parent)] if moved else []), []
-            results = place(tree, new, parent=parent, author=None, session_id=self.id, after=after)
-            return [result.entry for result in results], results
+            placed = place(tree, new, parent=parent, author=None, session_id=self.id, after=after)
+            written: list[Entry] = [result.entry for result in placed]
+            if not new and tree.tip != (stays := _nearest_left(tree, parent, doomed)):
+                written.append(self._entry(Leaf, after, target_id=stays))
+            if doomed:
+                latest = written[-1].timestamp if written else after
+                written.append(self._entry(Delete, latest, target_ids=tuple(doomed)))
+            return written, placed
 
         return self._write(make)
 
@@ -73,6 +82,13 @@ class TipWriter(SessionWriter):
             return [taken_back(step, after)], True
 
         return self._write(make)
+
+
+def _nearest_left(tree: Tree, message_id: str | None, doomed: Container[str]) -> str | None:
+    """A message, or its nearest ancestor that is not about to be deleted."""
+    while message_id is not None and message_id in doomed:
+        message_id = tree.parent(message_id)
+    return message_id
 
 
 def _before(shown: Sequence[Shown], count: int) -> str | None:

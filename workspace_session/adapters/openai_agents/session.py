@@ -171,12 +171,13 @@ def _replace(
     output: list[Item],
     is_expired: Callable[[Item], bool] | None,
 ) -> bool:
-    if tree.replace_tail(tail, output) is None:
-        return False
+    """Replace the tail, and take what has expired at the beginning out of the way."""
+    expired: list[str] = []
     if is_expired is not None:
-        old = takewhile(lambda one: isinstance(one, Message), tree.context())
-        tree.delete(one.id for one in takewhile(lambda one: is_expired(one.message), old))
-    return True
+        kept = tree.context()[: -len(tail)]
+        messages = takewhile(lambda one: isinstance(one, Message), kept)
+        expired = [one.id for one in takewhile(lambda one: is_expired(one.message), messages)]
+    return tree.replace_tail(tail, output, without=expired) is not None
 
 
 def _replace_all(tree: SessionTree, items: list[Item]) -> None:
