@@ -87,7 +87,14 @@ def test_a_file_that_has_grown_adds_only_what_is_new(tmp_path, bring):
     write(tmp_path / "chats.db", "s", TALK[2:])
     (done,) = json.loads(bring("--json"))
 
-    assert done == {"sessionId": "s", "items": 4, "added": 2, "branches": 1, "unreadable": 0}
+    assert done == {
+        "sessionId": "s",
+        "items": 4,
+        "added": 2,
+        "branches": 1,
+        "unreadable": 0,
+        "refused": None,
+    }
     assert tree_of(tmp_path).messages() == TALK
     assert lines(tree_of(tmp_path))[: len(before)] == before
 
@@ -276,11 +283,50 @@ def test_what_is_no_file_of_sessions_is_refused_in_one_sentence(tmp_path, bring,
     assert Workspace(tmp_path / "ws").agents() == []
 
 
-def test_an_id_that_cannot_be_one_is_refused_before_anything_is_written(tmp_path, bring):
-    write(tmp_path / "chats.db", "a", TALK)
-    write(tmp_path / "chats.db", "x" * 5000, TALK)
+def test_a_session_whose_id_cannot_be_one_stays_behind_until_it_gets_another(tmp_path, bring):
+    unfit = {"": "nameless", "trip": "trip-2", "x" * 300: "long"}
+    for number, session in enumerate(["Trip", *unfit, "zz"]):
+        write(tmp_path / "chats.db", session, [*TALK, user(str(number))])
 
-    assert "Error: invalid session id" in bring(code=1)
+    told = bring(code=1).splitlines()
+
+    sessions = Workspace(tmp_path / "ws").agent("default").sessions
+    assert {one.id for one in sessions()} == {"Trip", "zz"}
+    assert [line.partition(" (")[0] for line in told] == [
+        "'' stayed behind",
+        "trip stayed behind",
+        f"{'x' * 300} stayed behind",
+    ]
+    assert told[1].endswith('differs only in case from "Trip"): bring it in with --rename trip NEW')
+
+    renames = [word for pair in unfit.items() for word in ("--rename", *pair)]
+    for added in (5, 0):
+        done = json.loads(bring("--json", *renames))
+        assert {one["sessionId"]: one["added"] for one in done} == {
+            **dict.fromkeys(unfit, added),
+            "Trip": 0,
+            "zz": 0,
+        }
+    assert {one.id for one in sessions()} == {"Trip", "zz", *unfit.values()}
+    assert tree_of(tmp_path, "trip-2").messages() == [*TALK, user("2")]
+
+
+@pytest.mark.parametrize(
+    ("renames", "sentence"),
+    [
+        (["nobody", "x"], "there is no session 'nobody' in the file"),
+        (["a", "b"], "two sessions of the file would be 'b'"),
+        (["a", "same", "b", "same"], "two sessions of the file would be 'same'"),
+    ],
+)
+def test_new_ids_that_fit_nothing_are_refused_before_anything_is_written(
+    tmp_path, bring, renames, sentence
+):
+    write(tmp_path / "chats.db", "a", TALK)
+    write(tmp_path / "chats.db", "b", TALK)
+    pairs = zip(renames[::2], renames[1::2], strict=True)
+
+    assert sentence in bring(*(word for pair in pairs for word in ("--rename", *pair)), code=1)
 
     assert Workspace(tmp_path / "ws").agents() == []
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workspace_session import AgentWorkspace, SessionTree, WorkspaceError
+from workspace_session import AgentWorkspace, InvalidId, SessionTree, WorkspaceError
 
 MAIN = "main"
 _PREFIX = "item_"  # of the ids of what was imported
@@ -38,6 +38,11 @@ class Imported:
     added: int
     branches: int
     unreadable: int  # rows that hold no JSON object, in no branch
+    refused: str | None = None  # why it stayed behind: its id cannot be one here
+
+
+class InvalidRename(WorkspaceError, ValueError):
+    """New ids for sessions of a file that it does not have, or that would make two sessions one."""
 
 
 class _Branch(NamedTuple):
@@ -47,27 +52,42 @@ class _Branch(NamedTuple):
 
 
 def import_database(
-    agent: AgentWorkspace, path: Path, *, table: str | None = None
+    agent: AgentWorkspace,
+    path: Path,
+    *,
+    table: str | None = None,
+    new_ids: Mapping[str, str] | None = None,
 ) -> list[Imported]:
     """Copy all sessions of a file to an agent; those that are there already are brought up to date.
 
-    `table` is where the items are, for a file with more than one such table.
+    `table` is where the items are, for a file with more than one such table. A session whose id cannot
+    be one here stays behind, unless `new_ids` has another for it.
     """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             database.text_factory = _text
             database.execute("BEGIN")  # everything is read as of now
-            return _import(agent, database, _message_table(database, path, table))
+            messages = _message_table(database, path, table)
+            ids = _ids_here(database, messages, new_ids or {})
+            return [_import_session(agent, database, messages, *pair) for pair in ids.items()]
     except sqlite3.DatabaseError as error:
         raise NotASessionFile(f"{path} cannot be read as an SQLite file: {error}") from None
 
 
-def _import(agent: AgentWorkspace, database: sqlite3.Connection, messages: str) -> list[Imported]:
-    sessions = database.execute(
+def _ids_here(
+    database: sqlite3.Connection, messages: str, new_ids: Mapping[str, str]
+) -> dict[str, str]:
+    """The sessions of a file, each with the id that it gets."""
+    found = database.execute(
         f"SELECT DISTINCT session_id FROM {messages} ORDER BY session_id"  # noqa: S608
     )
-    trees = [agent.tree(session_id) for (session_id,) in sessions]  # refuses what is no id
-    return [_import_session(database, messages, tree) for tree in trees]
+    ids = {session_id: new_ids.get(session_id, session_id) for (session_id,) in found}
+    for unknown in new_ids.keys() - ids.keys():
+        raise InvalidRename(f"there is no session {unknown!r} in the file")
+    for one in new_ids.values():
+        if list(ids.values()).count(one) > 1:
+            raise InvalidRename(f"two sessions of the file would be {one!r}")
+    return ids
 
 
 def _text(data: bytes) -> str:
@@ -112,28 +132,41 @@ def _quoted(name: str) -> str:
 # -- one session -----------------------------------------------------------------------------------
 
 
-def _import_session(database: sqlite3.Connection, messages: str, tree: SessionTree) -> Imported:
-    branches, unreadable = _branches(database, messages, tree.id)
+def _import_session(
+    agent: AgentWorkspace, database: sqlite3.Connection, messages: str, there: str, here: str
+) -> Imported:
+    branches, unreadable = _branches(database, messages, there)
+    known = {entry_id for branch in branches for entry_id in branch.ids}
+    added, refused = 0, None
+    try:
+        added = _bring_in(agent.tree(here), branches)
+    except InvalidId as error:  # which is known at the latest when the first item is written
+        refused = str(error)
+    return Imported(
+        session_id=there,
+        items=len(known),
+        added=added,
+        branches=len(branches),
+        unreadable=unreadable,
+        refused=refused,
+    )
+
+
+def _bring_in(tree: SessionTree, branches: Sequence[_Branch]) -> int:
+    """Write what a session does not have yet; returns how many items that were."""
     tip = tree.leaf
     added = 0
     for branch in branches:
         placed = tree.extend(branch.items, parent=None, ids=branch.ids)
         added += sum(result.inserted for result in placed)
     _mark_branches(tree, branches)
-    known = {entry_id for branch in branches for entry_id in branch.ids}
     if tip is None and added:
         tree.annotate(source="openai-agents")
     if added:
         current = next((one for one in branches if one.name == MAIN), branches[0])
         went_on_here = tip is not None and not tip.startswith(_PREFIX)
         tree.set_leaf(tip if went_on_here else current.ids[-1])
-    return Imported(
-        session_id=tree.id,
-        items=len(known),
-        added=added,
-        branches=len(branches),
-        unreadable=unreadable,
-    )
+    return added
 
 
 def _mark_branches(tree: SessionTree, branches: Sequence[_Branch]) -> None:
