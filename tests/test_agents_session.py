@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from session_contract.talk import on_a_loop
 
 from workspace_session import (
+    InvalidId,
     InvalidMessage,
     SearchNotSupported,
     SessionExists,
@@ -321,6 +322,10 @@ async def test_after_close_every_method_raises(tmp_path, kind):
 
 @on_a_loop
 async def test_it_closes_itself_behind_a_block(tmp_path):
+    left = AgentsSession.open(tmp_path, "s")
+    await left.aclose()
+    with pytest.raises(RuntimeError):
+        await left.get_items()
     async with AgentsSession.open(tmp_path, "s") as session:
         await session.add_items(FIVE)
     with AgentsSession.open(tmp_path, "s", "default") as again:
@@ -578,3 +583,11 @@ async def test_a_database_of_the_sdk_and_a_workspace_hold_the_same(session, tmp_
     for step in steps:
         assert await step(session) == await step(peer)
     peer.close()
+
+
+@pytest.mark.parametrize("unfit", ["", "a\0b", "x" * 200, None, 42])
+def test_what_can_be_no_id_is_none_in_memory_either(tmp_path, unfit):
+    with pytest.raises(InvalidId):
+        AgentsSession.open(tmp_path, unfit)
+    with pytest.raises(InvalidId):
+        AgentsSession.in_memory(unfit)

@@ -19,6 +19,7 @@ from workspace_session.errors import (
 from workspace_session.files.layout import AgentPlace
 from workspace_session.files.locks import lock_at
 from workspace_session.files.memory_files import MemoryFiles, MemoryLog, MemoryPlace
+from workspace_session.files.names import encode_id
 from workspace_session.files.session_files import SessionFiles
 from workspace_session.files.session_view import Search
 from workspace_session.files.tip_writer import TipWriter
@@ -89,6 +90,7 @@ class SessionTree(TipWriter):
         floor: Callable[[], str] | None = None,
     ) -> SessionTree:
         """A session on no disk; handles that are given the same log see each other's writes."""
+        encode_id("session", session_id)  # what can be no id on a disk is none here either
         log = MemoryLog() if log is None else log
         place, files = MemoryPlace(agent_id), MemoryFiles(log)
         return cls(place, session_id, files, log.lock, on_change=on_change, floor=floor)

@@ -39,6 +39,10 @@ class Handle:
         if self._owned is not None:
             self._owned.close()
 
+    async def aclose(self) -> None:
+        """The same, awaited."""
+        await in_thread(self.close)
+
     def __enter__(self) -> Self:
         return self
 
@@ -59,7 +63,7 @@ class Handle:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await in_thread(self.close)
+        await self.aclose()
 
     async def _write(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         run = at_once if self._hasty and self._tree.is_warm else in_thread
