@@ -10,6 +10,7 @@ import asyncio
 import copy
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from workspace_session import (
     LATEST,
@@ -144,6 +145,16 @@ class FullProvider(PlainProvider):
     def set_leaf(self, message_id):
         self.tip = message_id
         return self.get_message(message_id)
+
+    def delete_messages(self, message_ids):
+        gone = super().delete_messages(message_ids)
+        self.compactions = [
+            replace(one, retired=True)
+            if {one.from_message_id, one.to_message_id} & set(gone)
+            else one
+            for one in self.compactions
+        ]
+        return gone
 
     def get_row_stats(self):
         return [RowStat(one["id"], one["role"], size(one)) for one in self.get_history()]
