@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -93,21 +94,23 @@ def test_no_more_threads_are_started_than_have_something_to_do_and_never_more_th
 
     def note():
         seen.add(threading.get_ident())
-        done.release()
+        return done.release
+
+    def stay(until):
+        until.wait(10)
+        return lambda: None
 
     for _ in range(20):  # one after another
         threads.submit(note)
         done.acquire()
-        while threads._unfinished:
-            time.sleep(0.001)
     alone = len(seen)
     meeting = threading.Barrier(4)  # of all three, and of this one
     for _ in range(3):
-        threads.submit(meeting.wait, 10)
+        threads.submit(partial(stay, meeting))
     meeting.wait(10)
     gate = threading.Event()
     for _ in range(20):
-        threads.submit(gate.wait, 10)
+        threads.submit(partial(stay, gate))
         threads.submit(note)
     gate.set()
     for _ in range(20):

@@ -79,13 +79,11 @@ class AgentWorkspace:
 
     def tree(self, session_id: str) -> SessionTree:
         """A session, there or not: it comes into being with its first write."""
-        index = self.index
         return SessionTree.on_disk(
             self.place,
             session_id,
             durable=self._durable,
-            on_change=index.touch,
-            floor=lambda: index.latest,
+            register=self.index,
             search=lambda *query, **filters: self.search(*query, session=session_id, **filters),
         )
 

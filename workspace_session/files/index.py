@@ -132,13 +132,18 @@ class SessionIndex:
 
     # -- writing -----------------------------------------------------------------------------------
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next touch writes down what was touched."""
+        return 0 < self._next_write <= time.monotonic()
+
     def touch(self, tree: SessionTree) -> None:
         """A session has changed; that is written down soon, together with others."""
-        if not self._touched and not self._next_write:
+        if not self._next_write:
             self._next_write = time.monotonic() + _SECONDS_BETWEEN_WRITES
         self.latest = max(self.latest, tree.latest)
         self._touched[tree.id] = tree
-        if time.monotonic() >= self._next_write:
+        if self.is_due:
             self.flush()
 
     def flush(self) -> None:

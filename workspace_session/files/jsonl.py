@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -149,10 +150,11 @@ def _end_pauses() -> None:
 
 
 class Written(NamedTuple):
-    """Where an append began, and the file as it was behind it."""
+    """Where an append began, the file as it was behind it, and the seconds that the sync took."""
 
     start: int
     after: os.stat_result
+    waited: float
 
 
 def append_bytes(path: Path, data: bytes, *, sync: bool, flags: int = 0) -> Written:
@@ -163,10 +165,13 @@ def append_bytes(path: Path, data: bytes, *, sync: bool, flags: int = 0) -> Writ
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, file_mode())
     try:
         start = os.lseek(descriptor, 0, os.SEEK_END)
+        waited = 0.0
         try:
             write_all(descriptor, data)
             if sync:
+                begun = time.perf_counter()
                 _sync(descriptor)
+                waited = time.perf_counter() - begun
         except BaseException:
             os.ftruncate(descriptor, start)
             if start == 0:
@@ -177,7 +182,7 @@ def append_bytes(path: Path, data: bytes, *, sync: bool, flags: int = 0) -> Writ
         os.close(descriptor)
     if sync and start == 0:
         sync_directory(path.parent)
-    return Written(start, after)
+    return Written(start, after, waited)
 
 
 def truncate(path: Path, size: int) -> None:

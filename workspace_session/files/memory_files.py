@@ -55,6 +55,7 @@ class MemoryFiles(SessionFiles):
 
     def __init__(self, log: MemoryLog) -> None:
         self._shared = log
+        self.durable = False
         self.forget()
 
     def forget(self) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workspace_session.files import seal
+from workspace_session.files import pace, seal
 from workspace_session.files.atomic import (
     make_directories,
     remove_stale_temporaries,
@@ -53,6 +53,7 @@ class _Mark:
     inode: int
     size: int
     modified: int
+    device: int
     end: int = 0  # everything before it has been taken in
     last_line: bytes = b""
     torn: bool = False  # whether it lacks its last newline
@@ -74,7 +75,7 @@ class SessionFiles:
         self.log_path = place.log(session_id)
         self.tree_path = place.tree(session_id)
         self._layout = place.layout
-        self._durable = durable
+        self.durable = durable
         self.forget()
 
     def forget(self) -> None:
@@ -87,6 +88,11 @@ class SessionFiles:
         self.cut: list[str] = []  # batches that no abort names yet
         self._before = 0  # the size of the log before the last append
         self.take_last_line = False  # whether one without its newline counts
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether writing waits for no disk, or for one that has lately been quick."""
+        return not self.durable or (self._log is not None and pace.is_quick(self._log.device))
 
     @property
     def identity(self) -> object:
@@ -302,13 +308,15 @@ class SessionFiles:
     def append_log(self, data: bytes) -> None:
         """Add lines to the log: from here on they have happened."""
         if self._log is None:
-            make_directories(self.log_path.parent, sync=self._durable)
+            make_directories(self.log_path.parent, sync=self.durable)
         if self._log is not None and self._log.torn:
             data = b"\n" + data  # closes the line that was cut short
-        appended = self._append(self.log_path, data, sync=self._durable)
+        appended = self._append(self.log_path, data, sync=self.durable)
         self._before = appended.start
         self.take_last_line = False
         self._log = _mark(appended.after)
+        if self.durable:
+            pace.note(self._log.device, appended.waited)
         self._log.end = self._log.size
         self._log.last_line = data[data.rfind(b"\n", 0, -1) + 1 : -1]
         self.cut = []
@@ -364,9 +372,9 @@ class SessionFiles:
         united = merge_lines(ours, lines)
         if set(united.split(b"\n")) <= set(ours.split(b"\n")):
             return False
-        make_directories(self.log_path.parent, sync=self._durable)
+        make_directories(self.log_path.parent, sync=self.durable)
         self._layout.check(self.log_path)
-        write_atomic(self.log_path, united, sync=self._durable)
+        write_atomic(self.log_path, united, sync=self.durable)
         return True
 
     def scrub_log(self) -> bool:
@@ -377,7 +385,7 @@ class SessionFiles:
         if clean is lines or clean == lines:
             return False
         self._layout.check(self.log_path)
-        write_atomic(self.log_path, b"\n".join(clean), sync=self._durable)
+        write_atomic(self.log_path, b"\n".join(clean), sync=self.durable)
         return True
 
     def remove_leftovers(self) -> None:
@@ -388,7 +396,7 @@ class SessionFiles:
     def restore_log(self, data: bytes) -> None:
         """Make a log that was lost anew from what the working set holds."""
         logger.warning("%s was missing: made anew from the working set", self.log_path.name)
-        write_atomic(self.log_path, data, sync=self._durable)
+        write_atomic(self.log_path, data, sync=self.durable)
         self._log = _mark(self.log_path.stat())
         self._log.end = self._log.size
         self.log_lost = False
@@ -414,7 +422,7 @@ def _as_written(text: bytes) -> bytes:
 
 
 def _mark(found: os.stat_result) -> _Mark:
-    return _Mark(found.st_ino, found.st_size, found.st_mtime_ns)
+    return _Mark(found.st_ino, found.st_size, found.st_mtime_ns, found.st_dev)
 
 
 def _split(entries: list[Entry], replay: Sequence[Entry]) -> Loaded | None:

@@ -22,6 +22,7 @@ from workspace_session.files.memory_files import MemoryFiles, MemoryLog, MemoryP
 from workspace_session.files.names import encode_id
 from workspace_session.files.session_files import SessionFiles
 from workspace_session.files.session_view import Search
+from workspace_session.files.session_writer import Register
 from workspace_session.files.tip_writer import TipWriter
 from workspace_session.files.verify import Problem, check_session
 from workspace_session.model.canonical import compact as json_bytes
@@ -69,15 +70,14 @@ class SessionTree(TipWriter):
         session_id: str,
         *,
         durable: bool = True,
-        on_change: Callable[[SessionTree], None] | None = None,
-        floor: Callable[[], str] | None = None,
+        register: Register | None = None,
         search: Search | None = None,
     ) -> SessionTree:
         """The session of an agent's directory."""
         files = SessionFiles(place, session_id, durable=durable)
         shown = place.layout.shown(files.tree_path)
         lock = lock_at(place.session_lock(session_id), shown=shown)
-        return cls(place, session_id, files, lock, on_change=on_change, floor=floor, search=search)
+        return cls(place, session_id, files, lock, register=register, search=search)
 
     @classmethod
     def in_memory(
@@ -86,14 +86,13 @@ class SessionTree(TipWriter):
         *,
         agent_id: str = "default",
         log: MemoryLog | None = None,
-        on_change: Callable[[SessionTree], None] | None = None,
-        floor: Callable[[], str] | None = None,
+        register: Register | None = None,
     ) -> SessionTree:
         """A session on no disk; handles that are given the same log see each other's writes."""
         encode_id("session", session_id)  # what can be no id on a disk is none here either
         log = MemoryLog() if log is None else log
         place, files = MemoryPlace(agent_id), MemoryFiles(log)
-        return cls(place, session_id, files, log.lock, on_change=on_change, floor=floor)
+        return cls(place, session_id, files, log.lock, register=register)
 
     # -- messages ----------------------------------------------------------------------------------
 

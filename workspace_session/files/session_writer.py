@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from workspace_session.files.jsonl import joined
 from workspace_session.files.session_files import SessionFiles
@@ -29,6 +29,21 @@ E = TypeVar("E", bound=Entry)
 Make = Callable[[Tree, str], tuple[Sequence[Entry], T]]
 
 
+class Register(Protocol):
+    """Where sessions are listed, which is told of each write."""
+
+    @property
+    def latest(self) -> str:
+        """A time that new entries must exceed, whatever their session holds."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it will take its time when it is told of the next write."""
+
+    def touch(self, tree: Any) -> None:
+        """A session has changed."""
+
+
 class SessionWriter(SessionView):
     """A session that can be written to; what there is to write, a subclass says."""
 
@@ -39,14 +54,23 @@ class SessionWriter(SessionView):
         files: SessionFiles,
         lock: AbstractContextManager[None],
         *,
-        on_change: Callable[[Any], None] | None = None,
-        floor: Callable[[], str] | None = None,
+        register: Register | None = None,
         search: Search | None = None,
     ) -> None:
         super().__init__(place, session_id, files, search=search)
         self._lock = lock
-        self._on_change = on_change
-        self._floor = floor  # a time that new entries must exceed, whatever this session holds
+        self._register = register
+
+    @property
+    def waits(self) -> bool:
+        """Whether a write waits for a disk."""
+        return self._files.durable
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a short write is likely to be over before a thread would have begun it."""
+        is_due = self._register is not None and self._register.is_due
+        return self.is_warm and self._files.is_quick and not is_due
 
     # -- the working set ---------------------------------------------------------------------------
 
@@ -99,8 +123,8 @@ class SessionWriter(SessionView):
             is_new = self._files.unite_log(lines)
         if is_new:
             self.rebuild()
-            if self._on_change is not None:
-                self._on_change(self)
+            if self._register is not None:
+                self._register.touch(self)
         return is_new
 
     def _restore_lost_log(self) -> None:
@@ -123,7 +147,7 @@ class SessionWriter(SessionView):
     def _write(self, make: Make[T]) -> T:
         with self._lock, self._mutex:
             tree = self._current_for_writing()  # what other writers added
-            after = max(tree.newest[0], self._floor() if self._floor else "")
+            after = max(tree.newest[0], self._register.latest if self._register else "")
             first = self._due(tree, after)
             after = first[-1].timestamp if first else after
             entries, result = self._answer(lambda tree: make(tree, after))  # changes nothing
@@ -133,8 +157,8 @@ class SessionWriter(SessionView):
                 self._commit([*first, *entries])
             elif self._files.take_last_line:
                 self._commit([])  # what was answered rests on a line that others do not see yet
-        if entries and self._on_change is not None:
-            self._on_change(self)
+        if entries and self._register is not None:
+            self._register.touch(self)
         return result
 
     def _current_for_writing(self) -> Tree:

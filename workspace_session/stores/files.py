@@ -53,7 +53,6 @@ class FileStore:
         lock = self.agent.place.session_lock(session_id)
         return {
             "tree": self.agent.tree(session_id),
-            "hasty": self.agent.workspace.durability == "os",
             "search": self._search_one,
             "compaction_lock": lock.with_name(f"{lock.name.removesuffix('.lock')}.compaction.lock"),
         }

@@ -30,6 +30,20 @@ class _Session:
     texts: dict[str, str] = field(default_factory=dict)
 
 
+class _Register:
+    """What trees need to know of each other: the time of the newest entry of all."""
+
+    is_due = False
+
+    def __init__(self) -> None:
+        self.latest = ""
+        self._mutex = threading.Lock()
+
+    def touch(self, tree: SessionTree) -> None:
+        with self._mutex:
+            self.latest = max(self.latest, tree.latest)
+
+
 class MemoryStore:
     """Sessions of one agent, for as long as this object lives."""
 
@@ -39,8 +53,8 @@ class MemoryStore:
         self.broadcast: Callable[[str], Any] | None = None
         self._sessions: dict[str, _Session] = {}
         self._shared_texts: dict[str, str] = {}
-        self._latest = ""
-        self._mutex = threading.Lock()  # of the texts and of the latest time
+        self._register = _Register()
+        self._mutex = threading.Lock()  # of the texts
 
     # -- parts of a session ------------------------------------------------------------------------
 
@@ -52,17 +66,12 @@ class MemoryStore:
             session_id,
             agent_id=self.agent_id,
             log=found.log,
-            on_change=self._touched,
-            floor=lambda: self._latest,
+            register=self._register,
         )
-
-    def _touched(self, tree: SessionTree) -> None:
-        with self._mutex:
-            self._latest = max(self._latest, tree.latest)
 
     def provider(self, session_id: str) -> TreeProvider:
         """The provider of a session, there or not."""
-        return TreeProvider(self.tree(session_id), hasty=True, search=self._search_one)
+        return TreeProvider(self.tree(session_id), search=self._search_one)
 
     def block_provider(self, session: TreeProvider | None, label: str) -> MemoryText:
         """A context block."""

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from filelock import lock_descriptor
 
-from workspace_session.bridge import at_once, in_thread
+from workspace_session.bridge import TreeCalls, in_thread
 from workspace_session.errors import InvalidCompaction, SessionDeleted, UnknownMessage
 from workspace_session.files.atomic import file_mode, make_directories
 from workspace_session.files.locks import Mutex
@@ -40,13 +40,12 @@ from workspace_session.session.values import (
     SessionMessage,
 )
 
-T = TypeVar("T")
 _SHORT = 1000  # messages; reading more takes longer than going to a thread
 Search = Callable[[str, int, str], Any]
 
 
 class TreeProvider:
-    """One session, for `Session`. `hasty`: its writes never wait for a disk."""
+    """One session, for `Session`."""
 
     makes_ids = True
 
@@ -54,12 +53,11 @@ class TreeProvider:
         self,
         tree: SessionTree,
         *,
-        hasty: bool,
         search: Search | None = None,
         compaction_lock: Path | None = None,
     ) -> None:
         self.tree = tree
-        self._hasty = hasty
+        self._calls = TreeCalls(tree, short=_SHORT)
         self._search = search
         self._compaction_lock = compaction_lock
         self._tokens = _ContextTokens()
@@ -74,25 +72,13 @@ class TreeProvider:
         """What all handles of one session have in common, in this process."""
         return self.tree.identity
 
-    async def _write(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        run = at_once if self._hasty and self.tree.is_warm else in_thread
-        return await run(function, *args, **kwargs)
-
-    async def _read(self, function: Callable[..., T], *args: Any) -> T:
-        run = at_once if self.tree.is_warm else in_thread
-        return await run(function, *args)
-
-    async def _read_all(self, function: Callable[..., T], *args: Any) -> T:
-        run = at_once if self.tree.is_warm and self.tree.size_hint < _SHORT else in_thread
-        return await run(function, *args)
-
     # -- messages ----------------------------------------------------------------------------------
 
     async def append_message(
         self, message: SessionMessage, parent_id: Parent = LATEST
     ) -> AppendResult:
         """Store a message; finding the tip and writing are one step."""
-        entry, inserted = await self._write(self.tree.append, message, parent_id)
+        entry, inserted = await self._calls.write(self.tree.append, message, parent_id)
         # What a message that was there hangs from may have been deleted since.
         parent = entry.parent_id if inserted else LATEST
         return AppendResult(as_message(entry), inserted, parent)
@@ -100,7 +86,7 @@ class TreeProvider:
     async def update_message(self, message: SessionMessage) -> SessionMessage | None:
         """Give a message new content; None if there is no such message."""
         try:
-            result = await self._write(self.tree.update, message["id"], message)
+            result = await self._calls.write(self.tree.update, message["id"], message)
         except UnknownMessage:
             return None
         return as_message(result.entry)
@@ -115,15 +101,15 @@ class TreeProvider:
 
     async def set_leaf(self, message_id: str) -> SessionMessage:
         """Make a message the tip."""
-        await self._write(self.tree.set_leaf, message_id)
-        return as_message(await self._read(self.tree.get, message_id))
+        await self._calls.write(self.tree.set_leaf, message_id)
+        return as_message(await self._calls.read(self.tree.get, message_id))
 
     # -- reading -----------------------------------------------------------------------------------
 
     async def is_deleted(self) -> bool:
         """Whether the session was deleted under this handle."""
         try:
-            await self._read(self.tree.check)
+            await self._calls.read(self.tree.check)
         except SessionDeleted:
             return True
         return False
@@ -131,7 +117,7 @@ class TreeProvider:
     async def get_message(self, message_id: str) -> SessionMessage | None:
         """A message, or None."""
         try:
-            entry = await self._read(self.tree.get, message_id)
+            entry = await self._calls.read(self.tree.get, message_id)
         except UnknownMessage:
             return None
         return _if_readable(entry)
@@ -139,30 +125,30 @@ class TreeProvider:
     async def get_history(self, leaf_id: str | None = None) -> list[SessionMessage]:
         """The raw path."""
         try:
-            return await self._read_all(self._messages, self.tree.path, leaf_id or None)
+            return await self._calls.read_all(self._messages, self.tree.path, leaf_id or None)
         except UnknownMessage:
             return []
 
     async def get_context(self, leaf_id: str | None = None) -> list[Shown]:
         """The path with overlays applied, without reading what they hide."""
         try:
-            return await self._read_all(self._shown, leaf_id or None)
+            return await self._calls.read_all(self._shown, leaf_id or None)
         except UnknownMessage:
             return []
 
     async def get_latest_leaf(self) -> SessionMessage | None:
         """The tip."""
-        leaf = await self._read(lambda: self.tree.leaf_message)
+        leaf = await self._calls.read(lambda: self.tree.leaf_message)
         return None if leaf is None else _if_readable(leaf)
 
     async def get_branches(self, message_id: str | None) -> list[SessionMessage]:
         """Direct children, or the roots."""
-        return await self._read(self._messages, self.tree.children, message_id)
+        return await self._calls.read(self._messages, self.tree.children, message_id)
 
     async def get_path_length(self, leaf_id: str | None = None) -> int:
         """How many messages the raw path has."""
         try:
-            return await self._read(self.tree.path_length, leaf_id or None)
+            return await self._calls.read(self.tree.path_length, leaf_id or None)
         except UnknownMessage:
             return 0
 
@@ -193,7 +179,7 @@ class TreeProvider:
 
     async def get_compactions(self) -> list[Compaction]:
         """All overlays, oldest first."""
-        return await self._read(self.tree.whole, _compactions)
+        return await self._calls.read(self.tree.whole, _compactions)
 
     async def compact_range(
         self, summary: str, from_id: str, to_id: str, expected: Sequence[str]
@@ -211,7 +197,7 @@ class TreeProvider:
 
     async def get_context_tokens(self) -> int:
         """The estimate of the active history; appending adds to it and costs no more."""
-        return await self._read(self._tokens.estimate, self.tree)
+        return await self._calls.read(self._tokens.estimate, self.tree)
 
     @asynccontextmanager
     async def lock(self) -> AsyncIterator[bool]:

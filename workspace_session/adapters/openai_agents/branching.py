@@ -8,6 +8,7 @@ from typing import Any
 from workspace_session import Message, SearchHits, SessionTree
 from workspace_session.adapters.openai_agents.handle import Handle
 from workspace_session.adapters.openai_agents.items import Item, is_user_item, summary_item
+from workspace_session.bridge import in_thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,33 +39,33 @@ class Branching(Handle):
         An item is named by its place in `get_items()`, also from the end, or by the id of its entry.
         Returns that id.
         """
-        entry_id = await self._read_all(_entry_id, self.tree, item)
-        await self._write(self.tree.set_leaf, entry_id)
+        entry_id = await self._tree_calls.read_all(_entry_id, self.tree, item)
+        await self._tree_calls.write(self.tree.set_leaf, entry_id)
         return entry_id
 
     async def switch(self, entry_id: str) -> None:
         """Go on with another branch."""
-        await self._write(self.tree.set_leaf, entry_id)
+        await self._tree_calls.write(self.tree.set_leaf, entry_id)
 
     async def branches(self) -> list[Branch]:
         """All branches, the one that ends first in front."""
-        return await self._read_all(_branches, self.tree)
+        return await self._tree_calls.read_all(_branches, self.tree)
 
     async def turns(self) -> list[Turn]:
         """The active branch by turns of the user, counted from 1; what comes before the first is 0."""
-        return await self._read_all(_turns, self.tree)
+        return await self._tree_calls.read_all(_turns, self.tree)
 
     async def history(self) -> list[Message]:
         """The entries of the active branch with ids and times, also those that a summary hides."""
-        return await self._read_all(self.tree.path)
+        return await self._tree_calls.read_all(self.tree.path)
 
     async def search(self, query: str, limit: int | None = 20, **filters: Any) -> SearchHits:
         """The items of all branches that have all words of a query, the best first."""
-        return await self._read_all(self.tree.search, query, limit, **filters)
+        return await in_thread(self.tree.search, query, limit, **filters)
 
     async def undo(self) -> bool:
         """Take back the last pop, switch or clear, if nothing was added since."""
-        return await self._write(self.tree.undo)
+        return await in_thread(self.tree.undo)
 
 
 def _entry_id(tree: SessionTree, item: int | str) -> str:

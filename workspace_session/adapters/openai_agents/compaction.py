@@ -23,6 +23,7 @@ from workspace_session.adapters.openai_agents.items import (
 )
 from workspace_session.adapters.openai_agents.sealing import opened, sealed
 from workspace_session.adapters.openai_agents.session import AgentsSession
+from workspace_session.bridge import in_thread
 
 logger = logging.getLogger("workspace_session")
 
@@ -115,7 +116,7 @@ class LocalCompactionSession:
         """
         given: Mapping[str, Any] = args or {}
         store = self._store
-        shown = await store._read_all(store.tree.context)
+        shown = await store._tree_calls.read_all(store.tree.context)
         items = await self._readable(shown)
         start = len(shown) - len(items)
         if not given.get("force") and not self._should_trigger(_asked(given, shown[start:], items)):
@@ -131,7 +132,7 @@ class LocalCompactionSession:
         if not self._is_open and isinstance(summary, str) and summary.strip():
             item = {"role": "assistant", "content": summary}
             summary = sealed_summary(await sealed(self.underlying_session, item))
-        await store._write(_overlay, store.tree, summary, shown[: start + count], start)
+        await in_thread(_overlay, store.tree, summary, shown[: start + count], start)
 
     async def _readable(self, shown: list[Any]) -> list[Item]:
         """The items; of an encrypted session those behind the last that its key does not open."""

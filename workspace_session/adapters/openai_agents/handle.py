@@ -1,28 +1,26 @@
 """A session's tree behind coroutines: where calls run, and when they stop being possible.
 
-What waits for a disk, or reads much, runs in a thread; the rest runs where it is called. A caller that
-is cancelled waits until what it began has ended. Nothing in here belongs to an event loop or a thread.
+What is short runs where it is called, the rest in a thread. A caller that is cancelled waits until what
+it began has ended. Nothing in here belongs to an event loop or a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 from workspace_session import SessionTree, Workspace
-from workspace_session.bridge import at_once, in_thread
+from workspace_session.bridge import TreeCalls, in_thread
 
-T = TypeVar("T")
-SHORT = 100  # items; reading more takes longer than going to a thread
+SHORT = 100  # items; more of them take longer than going to a thread does
 
 
 class Handle:
-    """An open session. `hasty`: its writes never wait for a disk; `owned` is closed with it."""
+    """An open session; `owned` is closed with it."""
 
-    def __init__(self, tree: SessionTree, *, hasty: bool, owned: Workspace | None = None) -> None:
+    def __init__(self, tree: SessionTree, *, owned: Workspace | None = None) -> None:
         self._tree = tree
-        self._hasty = hasty
+        self._tree_calls = TreeCalls(tree, short=SHORT)
         self._owned = owned
         self._closed = False
 
@@ -64,15 +62,3 @@ class Handle:
         traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
-
-    async def _write(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        run = at_once if self._hasty and self._tree.is_warm else in_thread
-        return await run(function, *args, **kwargs)
-
-    async def _read(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        run = at_once if self._tree.is_warm else in_thread
-        return await run(function, *args, **kwargs)
-
-    async def _read_all(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        run = at_once if self._tree.is_warm and self._tree.size_hint < SHORT else in_thread
-        return await run(function, *args, **kwargs)

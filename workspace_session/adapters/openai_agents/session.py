@@ -30,8 +30,7 @@ class AgentsSession(Branching, Spending):
     def __init__(
         self, agent_workspace: AgentWorkspace, session_id: str, *, session_settings: Any = None
     ) -> None:
-        hasty = agent_workspace.workspace.durability == "os"
-        super().__init__(agent_workspace.tree(session_id), hasty=hasty)
+        super().__init__(agent_workspace.tree(session_id))
         self._agent: AgentWorkspace | None = agent_workspace
         self._take(session_id, session_settings)
 
@@ -60,7 +59,7 @@ class AgentsSession(Branching, Spending):
     @classmethod
     def _of(cls, tree: SessionTree, session_settings: Any) -> Self:
         session = cls.__new__(cls)
-        Handle.__init__(session, tree, hasty=True)
+        Handle.__init__(session, tree)
         session._agent = None
         session._take(tree.id, session_settings)
         return session
@@ -91,7 +90,8 @@ class AgentsSession(Branching, Spending):
         self._note(wrapper)
         if limit is None:
             limit = _limit_of(self.session_settings)
-        read = self._read if limit is not None and limit <= SHORT else self._read_all
+        is_short = limit is not None and limit <= SHORT
+        read = self._tree_calls.read if is_short else self._tree_calls.read_all
         return await read(self.tree.messages, last=limit, summary=summary_item)
 
     async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
@@ -99,12 +99,13 @@ class AgentsSession(Branching, Spending):
         self._note(wrapper)
         tree = self.tree
         if items:
-            await self._write(tree.extend, items, own_id=False)
+            write = self._tree_calls.write if len(items) <= SHORT else in_thread
+            await write(tree.extend, items, own_id=False)
 
     async def pop_item(self, *, wrapper: Any = None) -> Any:
         """Take the newest item back and return it, or None. It stays in the log, as a branch."""
         self._note(wrapper)
-        popped = await self._write(self.tree.pop)
+        popped = await self._tree_calls.write(self.tree.pop)
         if popped is None:
             return None
         return popped.message if isinstance(popped, Message) else summary_item(popped)
@@ -112,7 +113,7 @@ class AgentsSession(Branching, Spending):
     async def clear_session(self, *, wrapper: Any = None) -> None:
         """Hide all items. The log keeps them."""
         self._note(wrapper)
-        await self._write(self.tree.clear)
+        await in_thread(self.tree.clear)
 
     # -- beyond it ---------------------------------------------------------------------------------
 
@@ -122,7 +123,7 @@ class AgentsSession(Branching, Spending):
             fork = type(self)._of(SessionTree.in_memory(new_id), self.session_settings)
         else:
             fork = type(self)(self._agent, new_id, session_settings=self.session_settings)
-        await self._write(_fork, self.tree, fork.tree)
+        await in_thread(_fork, self.tree, fork.tree)
         return fork
 
     # -- what the SDK's compaction looks for -------------------------------------------------------
@@ -138,14 +139,13 @@ class AgentsSession(Branching, Spending):
         if snapshot_type is None or type(self) is not AgentsSession:
             return None
         tree = self.tree
-        shown = await self._read(tree.tail, limit + 1)
+        shown = await self._tree_calls.read(tree.tail, limit + 1)
         complete, shown = len(shown) <= limit, shown[-limit:]
         items = [one.message if isinstance(one, Message) else summary_item(one) for one in shown]
 
         async def replace_suffix(start: int, output: list[Item]) -> bool:
             if not shown[start:]:
                 return False
-            # Two steps, the second of which may have to wait: this cannot begin again.
             return await in_thread(_replace, self.tree, shown[start:], output, prune_prefix)
 
         return snapshot_type(items, complete, replace_suffix)
@@ -154,7 +154,7 @@ class AgentsSession(Branching, Spending):
         """Put items in the place of the whole active branch, which stays as a branch."""
         if type(self) is not AgentsSession:
             return False
-        await self._write(_replace_all, self.tree, items)
+        await in_thread(_replace_all, self.tree, items)
         return True
 
 

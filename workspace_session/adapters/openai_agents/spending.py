@@ -15,7 +15,7 @@ class Spending(Handle):
 
     async def usage(self) -> Any:
         """What was recorded, summed: `input_tokens`, `output_tokens`, `cost`."""
-        return await self._read(self.tree.usage)
+        return await self._tree_calls.read(self.tree.usage)
 
     async def record_usage(self, result: Any = None, *, cost: float = 0.0) -> None:
         """Add what a run has used: of its result, or of the last run on this session.
@@ -31,7 +31,9 @@ class Spending(Handle):
         before = known if source is used else [0, 0]
         now = (used.input_tokens, used.output_tokens)
         spent = [max(count - old, 0) for count, old in zip(now, before, strict=True)]
-        await self._write(tree.add_usage, input_tokens=spent[0], output_tokens=spent[1], cost=cost)
+        await self._tree_calls.write(
+            tree.add_usage, input_tokens=spent[0], output_tokens=spent[1], cost=cost
+        )
         self._recorded = (used, *now)
 
     def _note(self, wrapper: Any) -> None:

@@ -1,25 +1,23 @@
-"""From coroutines to threads: the one place where the async rim meets the sync core.
+"""Calls of what is sync, by coroutines: in threads, and where they are made.
 
 A call runs in a worker thread, and a caller that is cancelled waits until it has ended: what was begun
 is seen through, then the cancellation goes on. A hop to a thread costs more than a short operation, so
-one that will not wait for a disk runs where it is called; if it would have to wait for another writer,
-it lets go before anything is changed and is run again in a thread.
+one that will not wait, or for a quick disk only, may run where it is made; if it would have to wait for
+another writer, it lets go before anything is changed and is run again in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import os
-import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from functools import cache, partial
-from queue import SimpleQueue
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+from workspace_session.bridge.threads import Call, Threads
 from workspace_session.errors import WorkspaceBusy
 from workspace_session.files.locks import no_waiting
 
@@ -30,55 +28,9 @@ _WORKERS = 16
 _MANY = 1000  # which wait for each other, and so must not wait for a thread
 
 
-class Threads:
-    """Threads that wait for calls, at most so many. The end of the process waits for what they do.
-
-    What an executor does besides this takes thirty microseconds for each call: a tenth of the time of
-    a durable write.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._mutex = threading.Lock()
-        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._unfinished = 0
-        self._threads: list[threading.Thread] = []
-        atexit.register(self._end)
-
-    def submit(self, function: Callable[..., None], *args: Any) -> None:
-        """Have a call made soon; it is not to raise."""
-        with self._mutex:
-            self._unfinished += 1
-            if len(self._threads) < min(self._unfinished, self._most):
-                # A daemon, or it would be waited for before it is told to end.
-                thread = threading.Thread(target=self._run, name="workspace-session", daemon=True)
-                thread.start()
-                self._threads.append(thread)
-        self._calls.put(partial(function, *args))
-
-    def _run(self) -> None:
-        while (call := self._calls.get()) is not None:
-            call()
-            del call  # which may hold much
-            with self._mutex:
-                self._unfinished -= 1
-
-    def _end(self) -> None:
-        with self._mutex:
-            ending, self._threads = self._threads, []
-        for _ in ending:
-            self._calls.put(None)
-        for thread in ending:
-            thread.join()
-
-
-class _Pool(Protocol):
-    def submit(self, function: Callable[..., None], /, *args: Any) -> object: ...
-
-
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a call that may take its time."""
-    return await _result(_pool(), partial(function, *args, **kwargs))
+    return await _result(_pool().submit, partial(function, *args, **kwargs))
 
 
 async def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -87,7 +39,7 @@ async def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
     It has the context variables of its caller, and keeps no thread from the calls of others.
     """
     work = partial(function, *args, **kwargs)
-    return await _result(_crowd(), partial(copy_context().run, _without_stops, work))
+    return await _result(_join_crowd, partial(copy_context().run, _without_stops, work))
 
 
 async def seen_through(work: Coroutine[Any, Any, T]) -> T:
@@ -109,6 +61,26 @@ async def at_once(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
         return await in_thread(function, *args, **kwargs)
 
 
+async def in_passing(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of a call that waits for a quick disk: here, unless a thread is at work already.
+
+    Where several wait, threads get more done, and the loop would stand still for one after the other.
+    For the same reason whatever else is ready has its turn before this goes on.
+    """
+    pool = _pool()
+    if pool.stand_in():
+        try:
+            with no_waiting():
+                result = function(*args, **kwargs)
+            await asyncio.sleep(0)
+            return result
+        except WorkspaceBusy:
+            pass
+        finally:
+            pool.leave()
+    return await in_thread(function, *args, **kwargs)
+
+
 def _without_stops(work: Callable[[], T]) -> T:
     try:
         return work()
@@ -116,11 +88,11 @@ def _without_stops(work: Callable[[], T]) -> T:
         raise RuntimeError("the call raised StopIteration") from error
 
 
-async def _result(pool: _Pool, work: Callable[[], T]) -> T:
+async def _result(submit: Callable[[Call], object], work: Callable[[], T]) -> T:
     # `run_in_executor` and `shield` would do, but take half as long again, at every durable write.
     loop = asyncio.get_running_loop()
     answer, end = loop.create_future(), loop.create_future()
-    pool.submit(_work, loop, work, answer, end)
+    submit(partial(_work, loop, work, answer, end))
     try:
         result: T = await answer
     except asyncio.CancelledError:
@@ -134,19 +106,19 @@ def _work(
     work: Callable[[], T],
     answer: asyncio.Future[T],
     end: asyncio.Future[None],
-) -> None:
-    error: BaseException | None = None
-    result: T | None = None
+) -> Callable[[], None]:
     try:
-        result = work()
-    except BaseException as raised:  # noqa: BLE001 - whatever it is, it is the caller's
-        error = raised
+        return partial(_tell, loop, answer, end, work(), None)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's
+        return partial(_tell, loop, answer, end, None, error)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, *outcome: Any) -> None:
     with suppress(RuntimeError):  # the loop is closed: nobody is there to be told
-        loop.call_soon_threadsafe(_tell, answer, end, result, error)
-    del error  # which holds this frame
+        loop.call_soon_threadsafe(_settle, *outcome)
 
 
-def _tell(
+def _settle(
     answer: asyncio.Future[Any], end: asyncio.Future[None], result: Any, error: BaseException | None
 ) -> None:
     end.set_result(None)
@@ -167,6 +139,10 @@ async def ended(future: asyncio.Future[Any]) -> None:
             continue  # the first cancellation is the one that goes on
     if not future.cancelled():
         future.exception()  # looked at: the caller is told of its cancellation, not of this
+
+
+def _join_crowd(call: Call) -> None:
+    _crowd().submit(lambda: call()())
 
 
 @cache

@@ -1,0 +1,56 @@
+"""Where the calls on one session run: where they are made, as long as that is quicker than a hop.
+
+A session that is in memory is read there, except for much of it. A write that waits for a disk goes to a
+thread, unless the disk has lately been quicker than the way there and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from workspace_session.bridge.calls import at_once, in_passing, in_thread
+
+T = TypeVar("T")
+
+
+class Tree(Protocol):
+    """What has to be known of a session."""
+
+    @property
+    def is_warm(self) -> bool: ...
+    @property
+    def is_quick(self) -> bool: ...
+    @property
+    def waits(self) -> bool: ...
+    @property
+    def size_hint(self) -> int: ...
+
+
+class TreeCalls:
+    """The calls on one session. So many messages as are `short` take no longer than a hop to read."""
+
+    def __init__(self, tree: Tree, *, short: int) -> None:
+        self._tree = tree
+        self._short = short
+
+    async def write(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """The result of a call that writes little."""
+        if not self._tree.is_quick:
+            run = in_thread
+        elif self._tree.waits:
+            run = in_passing
+        else:
+            run = at_once
+        return await run(function, *args, **kwargs)
+
+    async def read(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """The result of a call that reads little."""
+        run = at_once if self._tree.is_warm else in_thread
+        return await run(function, *args, **kwargs)
+
+    async def read_all(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """The result of a call that may read the whole session."""
+        is_short = self._tree.is_warm and self._tree.size_hint < self._short
+        run = at_once if is_short else in_thread
+        return await run(function, *args, **kwargs)
