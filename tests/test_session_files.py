@@ -102,6 +102,36 @@ async def test_a_restart_restores_everything(agent, check_clean):
 
 
 @on_a_loop
+async def test_what_is_loaded_is_found_without_reading_plain_talk(agent):
+    session = await fill(Session(agent, session_id="s"), 3)
+    await session.append_message(loads("m3", "a", "text of a"))
+    await session.append_message(loads("b", "b", "text of b"), "m0")
+    await session.set_leaf("m3")
+    provider = agent.session_store().provider("s")
+
+    on_path = await provider.get_mentions("load_context")
+    everywhere = await provider.get_mentions("load_context", on_all_branches=True)
+
+    assert [message["id"] for message in on_path] == ["m3"]
+    assert [message["id"] for message in everywhere] == ["m3", "b"]
+
+
+@on_a_loop
+async def test_what_is_loaded_is_found_however_other_hands_wrote_it(agent):
+    skills = {"get": lambda: "- a", "load": lambda key: "text of a"}
+    session = await fill(Session(agent, session_id="s"), 3)
+    await session.append_message(loads("m3", "a", "text of a"))
+    log = agent.place.log("s")
+    log.write_bytes(log.read_bytes().replace(b"load_context", b"\\u006coad_context"))
+
+    restarted = Session(
+        again(agent), session_id="s", context=[{"label": "skills", "provider": skills}]
+    )
+
+    assert await restarted.get_loaded_skill_keys() == {"skills:a"}
+
+
+@on_a_loop
 async def test_earlier_summaries_reach_the_summariser_after_a_restart(agent):
     prompts = []
 

@@ -221,7 +221,7 @@ class Overladen(PlainProvider):
     def get_context(self, topic):
         raise AssertionError("not what was meant")
 
-    get_context_tokens = compact_range = is_deleted = get_context
+    get_context_tokens = get_mentions = compact_range = is_deleted = get_context
 
 
 @on_a_loop

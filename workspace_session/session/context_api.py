@@ -9,6 +9,7 @@ from workspace_session.errors import MissingProvider, SessionDeleted
 from workspace_session.session.builder import SessionBuilder, logger
 from workspace_session.session.calling import listed
 from workspace_session.session.shapes import as_read
+from workspace_session.session.skills import LOAD
 from workspace_session.session.tools import Tool, session_tools
 from workspace_session.session.values import ContextBlock, SessionMessage
 
@@ -111,14 +112,20 @@ class SessionContext(SessionBuilder):
         def without(message: SessionMessage) -> SessionMessage | None:
             return self._skills.unloaded(message, label, key)
 
-        for message in await self._every_message():
+        for message in await self._mentioning(LOAD, on_all_branches=True):
             if without(message) is not None:
                 await self._update(message["id"], without)  # as it is by then
         self._skills.discard(label, key)
         return True
 
-    async def _every_message(self) -> list[SessionMessage]:
-        every = self._optional("iter_messages")
+    async def _mentioning(
+        self, tool: str, *, on_all_branches: bool = False
+    ) -> list[SessionMessage]:
+        """The messages that a tool may have answered in, root first; others may be among them."""
+        direct = self._shortcut("get_mentions")
+        if direct is not None:
+            return as_read(await direct(tool, on_all_branches=on_all_branches))
+        every = self._optional("iter_messages") if on_all_branches else None
         if every is not None:
             return as_read(await listed(every()))
         return as_read(await self._provider.get_history())
@@ -131,7 +138,7 @@ class SessionContext(SessionBuilder):
         if not self._blocks.has_skills():
             return
         try:
-            history = as_read(await self._provider.get_history())
+            history = await self._mentioning(LOAD)  # which is a part of the other's name
             self._skills.restore(history, but=self._dropped.difference(self._blocks.labels()))
         except Exception:
             logger.exception("could not restore the loaded skills of session %r", self.id)

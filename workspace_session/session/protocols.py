@@ -39,9 +39,9 @@ class SessionProvider(Protocol):
     `search_messages`, `get_row_stats`, `get_recent_history`, `iter_messages` and `lock`.
 
     One whose `makes_ids` is true names messages without an id itself, and may have shortcuts:
-    `get_context`, `get_context_tokens` and `compact_range` for what can be had cheaper than from the
-    raw path, `is_deleted` if others can delete the session, and `identity`, the same for all
-    providers of one session in a process. Without `makes_ids` these names mean nothing here.
+    `get_context`, `get_context_tokens`, `get_mentions` and `compact_range` for what can be had cheaper
+    than from the raw path, `is_deleted` if others can delete the session, and `identity`, the same for
+    all providers of one session in a process. Without `makes_ids` these names mean nothing here.
     """
 
     async def get_message(self, message_id: str) -> SessionMessage | None: ...

@@ -7,7 +7,7 @@ tree are the tree's.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -167,6 +167,13 @@ class TreeProvider:
         for message in await in_thread(self._all_messages):
             yield message
 
+    async def get_mentions(
+        self, word: str, *, on_all_branches: bool = False
+    ) -> list[SessionMessage]:
+        """The messages of the raw path, or of all branches, less many that lack an ASCII word."""
+        ask = self.tree.all_messages if on_all_branches else self.tree.path
+        return await self._calls.read_all(self._mentions, ask, word.encode())
+
     async def search_messages(self, query: str, limit: int) -> Any:
         """Hits in this session."""
         return await in_thread(self._searched, query, limit)
@@ -218,8 +225,15 @@ class TreeProvider:
     def _messages(
         ask: Callable[[str | None], Sequence[entries.Message]], message_id: str | None
     ) -> list[SessionMessage]:
-        found = (as_message(entry) for entry in ask(message_id))
-        return [message for message in found if is_readable(message)]
+        return _readable(ask(message_id))
+
+    @staticmethod
+    def _mentions(
+        ask: Callable[[], Sequence[entries.Message]], word: bytes
+    ) -> list[SessionMessage]:
+        # To look at the bytes of a message costs far less than to read it.
+        lines = ((one, (one.revision or one).line) for one in ask())
+        return _readable(one for one, line in lines if word in line or b"\\u" in line)
 
     def _shown(self, leaf_id: str | None) -> list[Shown]:
         return readable(self.tree.context(leaf_id))
@@ -241,8 +255,7 @@ class TreeProvider:
         start = len(path)
         while start > 0 and window.takes(sizes[start - 1]):
             start -= 1
-        recent = [as_message(entry) for entry in path[start:]]
-        return RecentHistory([m for m in recent if is_readable(m)], start > 0, sum(sizes))
+        return RecentHistory(_readable(path[start:]), start > 0, sum(sizes))
 
     def _searched(self, query: str, limit: int) -> Any:
         assert self._search is not None
@@ -250,8 +263,11 @@ class TreeProvider:
         return self._search(query, limit, self.tree.id)
 
     def _all_messages(self) -> list[SessionMessage]:
-        found = (as_message(entry) for entry in self.tree.all_messages())
-        return [message for message in found if is_readable(message)]
+        return _readable(self.tree.all_messages())
+
+
+def _readable(found: Iterable[entries.Message]) -> list[SessionMessage]:
+    return [message for message in map(as_message, found) if is_readable(message)]
 
 
 def _if_readable(entry: entries.Message) -> SessionMessage | None:
