@@ -60,6 +60,16 @@ def test_a_slow_clock_is_bumped_by_a_microsecond(wall_clock):
     ]
 
 
+def test_ids_of_one_call_are_told_apart_by_their_ends_and_their_beginnings(wall_clock):
+    wall_clock(datetime(2020, 1, 1, tzinfo=UTC))
+
+    ids = [entry_id for _, entry_id in stamps(500, "2026-05-15T08:00:00.999800Z")]
+
+    assert ids == sorted(ids)
+    assert len({entry_id[-8:] for entry_id in ids}) == 500
+    assert all(re.fullmatch("[0-9a-f]{33}", entry_id) for entry_id in ids)
+
+
 def test_a_clock_that_steps_back_between_two_writes_does_not_disturb_them(wall_clock, tree):
     message = {"role": "user", "parts": []}
     wall_clock(datetime(2026, 5, 15, 9, tzinfo=UTC))

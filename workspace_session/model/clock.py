@@ -31,14 +31,15 @@ Stamp = tuple[str, str]
 def stamps(count: int, after: str) -> list[Stamp]:
     """Times and ids for new entries, each later than the one before, all of them than `after`.
 
-    They share their random bits: the time alone tells the ids of one call apart.
+    Each id ends in random digits of its own: people go by the end of an id.
     """
     first = time.time_ns() // 1000
     if after:
         first = max(first, micros_of(after) + 1)
         if first + count >= _LAST:
             raise InvalidMessage(f"nothing can come after an entry dated {after}")
-    random = os.urandom(10).hex()
+    random = os.urandom(10 * count).hex()
+    ends = (random[at : at + 20] for at in range(0, 20 * count, 20))
     result: list[Stamp] = []
     while count > 0:
         seconds, fraction = divmod(first, 1_000_000)
@@ -47,8 +48,8 @@ def stamps(count: int, after: str) -> list[Stamp]:
         fractions = range(1_000_000 + fraction, 1_000_000 + fraction + this_second)  # of one width
         micros = range(first, first + this_second)
         result += [
-            (f"{prefix}.{str(digits)[1:]}Z", f"{micro:013x}{random}")
-            for digits, micro in zip(fractions, micros, strict=True)
+            (f"{prefix}.{str(digits)[1:]}Z", f"{micro:013x}{end}")
+            for digits, micro, end in zip(fractions, micros, ends, strict=False)
         ]
         first, count = first + this_second, count - this_second
     return result
