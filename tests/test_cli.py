@@ -233,6 +233,21 @@ class TestAppend:
 
         assert tree_of(root).path()[0].message == message
 
+    def test_text_has_the_form_of_the_message_before_it(self, root):
+        out("append", "s", '{"role":"user","content":"hi","id":"m1"}')
+        out("append", "s", "as it is")
+        out("append", "s", '{"role":"user","parts":[],"id":"m2"}')
+        out("append", "s", "in parts", "--role", "assistant")
+        out("append", "s", "once more", "--parent", "m1")
+
+        said_so = {entry.message["role"]: entry.message for entry in tree_of(root).all_messages()}
+        first = tree_of(root).children("m1")
+        assert [one.message for one in first] == [
+            {"role": "user", "content": "as it is"},
+            {"role": "user", "content": "once more"},
+        ]
+        assert said_so["assistant"] == said("in parts", "assistant")
+
     @pytest.mark.parametrize("text", ["42", '["a"]', "null", '"text"'])
     def test_json_that_is_no_object_is_text(self, root, text):
         out("append", "s", given=text)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from workspace_session import LATEST, Workspace
+from workspace_session import LATEST, Message, SessionTree, UnknownMessage, Workspace
 from workspace_session.cli.options import (
     example,
     given_root,
@@ -19,6 +20,7 @@ from workspace_session.cli.options import (
 )
 from workspace_session.cli.render import inert, talk
 from workspace_session.cli.scope import Scope, message_id
+from workspace_session.model.placing import Parent
 
 
 @click.command(epilog=example("workspace-session init my-workspace"))
@@ -52,12 +54,16 @@ def append(
     """Append a message to a session, and print its id.
 
     The message is TEXT, or standard input. A JSON object is stored as it is; anything else is plain
-    text from the user. A SESSION that does not exist is made, for the agent `default` if no other
-    is named; here, the beginning of an id does not stand for the whole.
+    text from the user, in the form that the message before it has: with `content`, or with `parts`.
+    A SESSION that does not exist is made, for the agent `default` if no other is named; here, the
+    beginning of an id does not stand for the whole.
     """
-    message = _message(_input() if text is None else text, role)
+    given = _said(_input() if text is None else text)
     tree = scope.tree_for_writing(session)
     under = LATEST if parent is None else message_id(tree, parent)
+    message = _json_object(given) if role is None else None
+    if message is None:
+        message = _talk(given, role or "user", _before(tree, under))
     result = tree.append(message, under, author=author)
     if not result.inserted:
         talk("the session already has a message of this id; nothing was written")
@@ -75,14 +81,26 @@ def _input() -> str:
         raise click.UsageError("standard input is not UTF-8") from None
 
 
-def _message(given: str, role: str | None) -> dict[str, Any]:
+def _said(given: str) -> str:
     said = given.rstrip("\r\n")
     if not said.strip():
         raise click.UsageError("there is no message: give TEXT, or something on standard input")
-    found = _json_object(said) if role is None else None
-    if found is not None:
-        return found
-    return {"role": role or "user", "parts": [{"type": "text", "text": said}]}
+    return said
+
+
+def _before(tree: SessionTree, under: Parent) -> Message | None:
+    if under is LATEST:
+        return tree.leaf_message
+    with suppress(UnknownMessage):  # which appending to it says better
+        return None if under is None else tree.get(under)
+    return None
+
+
+def _talk(said: str, role: str, before: Message | None) -> dict[str, Any]:
+    """Plain text as a message that whoever reads the one before can read too."""
+    if before is not None and "parts" not in before.message:
+        return {"role": role, "content": said}
+    return {"role": role, "parts": [{"type": "text", "text": said}]}
 
 
 def _json_object(text: str) -> dict[str, Any] | None:
