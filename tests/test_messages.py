@@ -194,6 +194,22 @@ def test_a_reasoning_item_without_a_summary_is_thinking_that_was_withheld():
     assert describe(item) == "[thinking]"
 
 
+@pytest.mark.parametrize(
+    ("item", "speaker", "shown"),
+    [
+        (
+            {"type": "mcp_approval_request", "name": "send", "arguments": '{"to":1}', "id": "a"},
+            "assistant",
+            '[mcp_approval_request send({"to":1})]',
+        ),
+        ({"type": "compaction", "id": "c", "encrypted_content": "gAAAA"}, "assistant", "[compaction]"),
+        ({"__enc__": 1, "v": 1, "kid": "k", "payload": "gAAAA"}, "", "[encrypted]"),
+    ],
+)  # fmt: skip
+def test_items_that_say_nothing_are_told_apart(item, speaker, shown):
+    assert (role(item), describe(item), text(item)) == (speaker, shown, "")
+
+
 PAIRED_ITEMS = [
     (
         {

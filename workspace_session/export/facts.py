@@ -16,7 +16,7 @@ def facts_of(story: Story) -> Iterator[tuple[str, str]]:
     user = "" if story.user_id is None else f" of {story.user_id}"
     yield "session", story.id
     yield "agent", f"{story.agent_id}{user}"
-    yield "messages", counted(story)
+    yield "length", counted(story)
     if story.created_at is not None:
         yield "time (UTC)", _span(moment(story.created_at), moment(story.updated_at))
     for name in ("model", "tags"):

@@ -34,6 +34,8 @@ _ROLES = {
     "function": "tool",
 }
 
+_OF_ASSISTANTS = frozenset({"reasoning", "program", "compaction", "mcp_approval_request"})
+
 # What carries the bytes or leads to them: it tells media from a tool's own `{"type": "file"}`.
 _PAYLOADS = frozenset(
     {"source", "data", "url", "image_url", "input_audio", "file_data", "file_id", "file_url"}
@@ -49,7 +51,7 @@ def role(message: Mapping[str, Any]) -> str:
     kind = string(message, "type")
     if kind.endswith("_output"):
         return "tool"
-    if kind.endswith("_call") or kind in ("reasoning", "program"):
+    if kind.endswith("_call") or kind in _OF_ASSISTANTS:
         return "assistant"
     return ""
 
@@ -109,9 +111,19 @@ def describe(message: Mapping[str, Any], tool_names: Mapping[str, str] | None = 
     """The whole message as text; `tool_names` gives, by call id, names its results leave out."""
     lines = [_line(block, tool_names or {}) for block in blocks(message)]
     if not lines:
-        kind = string(_object(message), "type")
-        return f"[{kind}]" if kind and kind != "message" else ""
+        return _mark(_object(message))
     return "\n".join(lines)
+
+
+def _mark(message: dict[str, Any]) -> str:
+    """What there is to say of a message that says nothing itself."""
+    kind = string(message, "type")
+    if message.get("__enc__") == 1:
+        return "[encrypted]"
+    if kind == "mcp_approval_request":
+        asked = f"{string(message, 'name')}({plain(message.get('arguments'))})"
+        return f"[{kind} {asked}]"
+    return f"[{kind}]" if kind and kind != "message" else ""
 
 
 def one_line(text: str, limit: int) -> str:
