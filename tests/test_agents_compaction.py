@@ -482,7 +482,18 @@ async def test_a_summary_of_what_was_taken_back_meanwhile_is_dropped(ours):
     assert await session.get_items() == talk(1)
 
 
-@pytest.mark.parametrize("made", ["", "  \n", None, 7])
+@on_a_loop
+async def test_who_summarises_may_put_it_off(ours):
+    session = LocalCompactionSession(ours, lambda _items: None, keep_recent=1)
+    await session.add_items(talk(4))
+
+    await session.run_compaction({"force": True})
+
+    assert await session.get_items() == talk(4)
+    assert ours.tree.compactions() == []
+
+
+@pytest.mark.parametrize("made", ["", "  \n", 7])
 @on_a_loop
 async def test_a_summary_that_is_none_changes_nothing(ours, made):
     session = LocalCompactionSession(ours, lambda _items: made, keep_recent=1)
@@ -501,10 +512,11 @@ async def test_what_is_encrypted_is_never_given_to_a_model(ours, caplog):
     await session.add_items(talk(14))
 
     await reply(session)
+    await reply(session)
 
     assert model.given == []
-    assert "it is not summarised" in caplog.text
-    assert texts(await session.get_items())[-3:] == ["13", "go on", "done"]
+    assert caplog.text.count("it is not summarised") == 1  # not after each response
+    assert texts(await session.get_items())[-3:] == ["done", "go on", "done"]
 
 
 @on_a_loop
@@ -667,3 +679,5 @@ def test_only_what_can_be_compacted_is(tmp_path):
         LocalCompactionSession(SQLiteSession("s"), Model())
     with pytest.raises(ValueError, match="keep_recent is zero or more"):
         LocalCompactionSession(AgentsSession.in_memory(), Model(), keep_recent=-1)
+    with pytest.raises(TypeError, match="a function is needed to compact, not 'no'"):
+        LocalCompactionSession(AgentsSession.in_memory(), "no")

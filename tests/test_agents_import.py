@@ -265,6 +265,38 @@ def test_the_file_stays_as_it_is(tmp_path, bring):
     assert (tmp_path / "chats.db").read_bytes() == before
 
 
+def test_a_file_is_read_where_nothing_can_be_made_beside_it(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    (tmp_path / "chats.db-shm").mkdir()  # as if the directory could not be written to
+
+    bring()
+
+    assert tree_of(tmp_path).messages() == TALK
+
+
+def test_what_stands_only_in_the_log_beside_a_file_is_read_too(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK[:2])
+    peer = sqlite3.connect(tmp_path / "chats.db")
+    peer.execute("BEGIN").execute("SELECT * FROM agent_messages").fetchall()  # so the log stays
+    write(tmp_path / "chats.db", "s", TALK[2:])
+    for end in ("", "-wal"):
+        (tmp_path / f"copy.db{end}").write_bytes((tmp_path / f"chats.db{end}").read_bytes())
+    (tmp_path / "copy.db-shm").mkdir()
+
+    bring(path="copy.db")
+
+    peer.close()
+    assert tree_of(tmp_path).messages() == TALK
+
+
+def test_a_file_is_not_read_without_the_log_that_lies_beside_it(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    (tmp_path / "chats.db-wal").mkdir()  # as if it could not be read
+
+    assert "cannot be read as an SQLite file" in bring(code=1)
+    assert Workspace(tmp_path / "ws").agents() == []
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -317,6 +349,7 @@ def test_a_session_whose_id_cannot_be_one_stays_behind_until_it_gets_another(tmp
         (["nobody", "x"], "there is no session 'nobody' in the file"),
         (["a", "b"], "two sessions of the file would be 'b'"),
         (["a", "same", "b", "same"], "two sessions of the file would be 'same'"),
+        (["a", ""], "the id of a session is not empty"),
     ],
 )
 def test_new_ids_that_fit_nothing_are_refused_before_anything_is_written(

@@ -209,6 +209,7 @@ async def test_what_runs_use_is_recorded_once(session):
     await session.record_usage(second.context_wrapper.usage)
 
     assert tuple(await session.usage()) == (200, 40, 0.5)
+    assert [entry.type for entry in session.tree.log()].count("usage") == 2
     info = session.tree.info()
     assert (info.input_tokens, info.output_tokens, info.estimated_cost) == (200, 40, 0.5)
 

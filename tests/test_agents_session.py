@@ -250,9 +250,34 @@ async def test_the_settings_limit_what_is_read_and_an_explicit_limit_beats_them(
         assert await session.get_items() == FIVE
 
 
-def test_settings_that_the_sdk_refuses_are_refused():
+@on_a_loop
+async def test_what_makes_no_sense_is_refused_in_one_sentence_and_changes_nothing(
+    session, tmp_path
+):
     with pytest.raises(TypeError, match="limt"):
         AgentsSession.in_memory(session_settings={"limt": 2})
+    with pytest.raises(TypeError, match="settings are SessionSettings or a dict, not 5"):
+        session.session_settings = 5
+    for agent in (tmp_path, Workspace(tmp_path / "ws")):
+        with pytest.raises(TypeError, match=r"AgentsSession\.open\(root, session_id\)"):
+            AgentsSession(agent, "s")
+    with pytest.raises(TypeError, match="a limit is a whole number, not '2'"):
+        await session.get_items("2")
+    for items in (user("alone"), "text"):
+        with pytest.raises(InvalidMessage, match="items come as a list"):
+            await session.add_items(items)
+    with pytest.raises(TypeError, match="usage is that of a run's result, not of 5"):
+        await session.record_usage(5)
+
+    assert session.session_settings is None
+    assert await session.get_items() == []
+
+
+@on_a_loop
+async def test_items_may_come_from_any_iterable(session):
+    await session.add_items(iter(FIVE))
+
+    assert await session.get_items() == FIVE
 
 
 @on_a_loop
@@ -474,10 +499,24 @@ async def test_what_is_not_there_cannot_be_branched_from(session):
     for place in (5, -6):
         with pytest.raises(IndexError, match=rf"there is no item {place}: the session has 5"):
             await session.branch_from(place)
+    for place in (None, True, 1.0):
+        with pytest.raises(TypeError, match="an item is named by its place or the id of its entry"):
+            await session.branch_from(place)
     for attempt in (session.branch_from("nobody"), session.switch("nobody")):
         with pytest.raises(UnknownMessage):
             await attempt
     assert await session.get_items() == FIVE
+
+
+@on_a_loop
+async def test_a_session_goes_on_from_its_start_too(session):
+    await session.add_items(FIVE)
+
+    await session.switch(None)
+    await session.add_items([user("instead")])
+
+    assert await session.get_items() == [user("instead")]
+    assert [branch.item_count for branch in await session.branches()] == [5, 1]
 
 
 @on_a_loop

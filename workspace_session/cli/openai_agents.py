@@ -64,4 +64,5 @@ def import_openai_agents(
 
 
 def _row(one: Imported) -> list[str]:
-    return [one.session_id, f"{one.items:>5,}", f"{one.added:>5,}", f"{one.branches:>8,}"]
+    added = f"{one.added:,}" if one.refused is None else "–"
+    return [one.session_id, f"{one.items:>5,}", f"{added:>5}", f"{one.branches:>8,}"]

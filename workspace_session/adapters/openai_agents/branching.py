@@ -43,8 +43,8 @@ class Branching(Handle):
         await self._tree_calls.write(self.tree.set_leaf, entry_id)
         return entry_id
 
-    async def switch(self, entry_id: str) -> None:
-        """Go on with another branch."""
+    async def switch(self, entry_id: str | None) -> None:
+        """Go on after any entry: after the last of a branch, with that branch; None: from the start."""
         await self._tree_calls.write(self.tree.set_leaf, entry_id)
 
     async def branches(self) -> list[Branch]:
@@ -71,6 +71,8 @@ class Branching(Handle):
 def _entry_id(tree: SessionTree, item: int | str) -> str:
     if isinstance(item, str):
         return item
+    if not isinstance(item, int) or isinstance(item, bool):
+        raise TypeError(f"an item is named by its place or the id of its entry, not {item!r}")
     shown = tree.context()
     try:
         found = shown[item]

@@ -29,7 +29,7 @@ logger = logging.getLogger("workspace_session")
 
 MANY_ITEMS = 10  # as the SDK's own compaction counts
 
-Summarize = Callable[[list[Item]], str | Awaitable[str]]
+Summarize = Callable[[list[Item]], str | Awaitable[str | None] | None]
 ShouldTrigger = Callable[[dict[str, Any]], bool]
 
 
@@ -44,9 +44,9 @@ class LocalCompactionSession:
     `session` is an `AgentsSession`, or the SDK's `EncryptedSession` over one: then the summary is
     made of what its key opens, and sealed with it.
 
-    `summarize` is given the items, an earlier summary among them, and returns a text, or a
-    coroutine for it. `should_trigger` is asked as that of the SDK's own compaction session is. The
-    newest `keep_recent` items stay as they are.
+    `summarize` is given the items, an earlier summary among them, and returns a text, None if there
+    is to be no summary now, or a coroutine for either. `should_trigger` is asked as that of the SDK's
+    own compaction session is. The newest `keep_recent` items stay as they are.
     """
 
     def __init__(
@@ -60,6 +60,9 @@ class LocalCompactionSession:
         store = getattr(session, "underlying_session", session)
         if not isinstance(store, AgentsSession):
             raise TypeError(f"an AgentsSession is compacted, not a {type(session).__name__}")
+        for given in (summarize, should_trigger or many_new_items):
+            if not callable(given):
+                raise TypeError(f"a function is needed to compact, not {given!r}")
         if keep_recent < 0:
             raise ValueError("keep_recent is zero or more")
         self.underlying_session = session
@@ -67,6 +70,7 @@ class LocalCompactionSession:
         self._summarize = summarize
         self._should_trigger = should_trigger or many_new_items
         self._keep_recent = keep_recent
+        self._warned = False
 
     def __getattr__(self, name: str) -> Any:
         """Branches, search, usage and all the rest are those of the session."""
@@ -125,10 +129,14 @@ class LocalCompactionSession:
         if count == 0 or (count == 1 and not isinstance(shown[start], Message)):
             return  # nothing, or a summary that no item would be added to
         if any(is_sealed(item) for item in items[:count]):
-            logger.warning("session %r is encrypted: it is not summarised", store.session_id)
+            if not self._warned:
+                logger.warning("session %r is encrypted: it is not summarised", store.session_id)
+            self._warned = True
             return
         made = self._summarize(items[:count])
         summary = await made if inspect.isawaitable(made) else made
+        if summary is None:
+            return
         if not self._is_open and isinstance(summary, str) and summary.strip():
             item = {"role": "assistant", "content": summary}
             summary = sealed_summary(await sealed(self.underlying_session, item))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -53,7 +54,7 @@ class _Branch(NamedTuple):
 
 def import_database(
     agent: AgentWorkspace,
-    path: Path,
+    path: str | os.PathLike[str],
     *,
     table: str | None = None,
     new_ids: Mapping[str, str] | None = None,
@@ -63,8 +64,9 @@ def import_database(
     `table` is where the items are, for a file with more than one such table. A session whose id cannot
     be one here stays behind, unless `new_ids` has another for it.
     """
+    path = Path(path)
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        with closing(_opened(path)) as database:
             database.text_factory = _text
             database.execute("BEGIN")  # everything is read as of now
             messages = _message_table(database, path, table)
@@ -72,6 +74,25 @@ def import_database(
             return [_import_session(agent, database, messages, *pair) for pair in ids.items()]
     except sqlite3.DatabaseError as error:
         raise NotASessionFile(f"{path} cannot be read as an SQLite file: {error}") from None
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """The file, for reading alone.
+
+    SQLite wants to make files beside one that was written with a write-ahead log. Where nothing can be
+    made, nobody else writes either, and the file is read as it lies there; unless a log lies beside it,
+    which holds what the file lacks.
+    """
+    uri = path.absolute().as_uri()
+    database = sqlite3.connect(f"{uri}?mode=ro", uri=True)
+    try:
+        database.execute("SELECT 1 FROM sqlite_master").close()
+    except sqlite3.OperationalError:
+        database.close()
+        if path.with_name(f"{path.name}-wal").exists():
+            raise
+        database = sqlite3.connect(f"{uri}?immutable=1", uri=True)
+    return database
 
 
 def _ids_here(
@@ -85,6 +106,8 @@ def _ids_here(
     for unknown in new_ids.keys() - ids.keys():
         raise InvalidRename(f"there is no session {unknown!r} in the file")
     for one in new_ids.values():
+        if not one:
+            raise InvalidRename("the id of a session is not empty")
         if list(ids.values()).count(one) > 1:
             raise InvalidRename(f"two sessions of the file would be {one!r}")
     return ids

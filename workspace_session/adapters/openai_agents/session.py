@@ -10,11 +10,11 @@ The SDK is not needed to make one. What it is asked for is looked up when it is 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Any, Self
 
-from workspace_session import AgentWorkspace, Message, SessionTree, Workspace
+from workspace_session import AgentWorkspace, InvalidMessage, Message, SessionTree, Workspace
 from workspace_session.adapters.openai_agents.branching import Branching
 from workspace_session.adapters.openai_agents.handle import SHORT, Handle
 from workspace_session.adapters.openai_agents.items import Item, summary_item
@@ -30,6 +30,11 @@ class AgentsSession(Branching, Spending):
     def __init__(
         self, agent_workspace: AgentWorkspace, session_id: str, *, session_settings: Any = None
     ) -> None:
+        if not isinstance(agent_workspace, AgentWorkspace):
+            raise TypeError(
+                "a session belongs to an agent: AgentsSession.open(root, session_id), or "
+                "AgentsSession(workspace.agent(name), session_id)"
+            )
         super().__init__(agent_workspace.tree(session_id))
         self._agent: AgentWorkspace | None = agent_workspace
         self._take(session_id, session_settings)
@@ -78,7 +83,11 @@ class AgentsSession(Branching, Spending):
 
     @session_settings.setter
     def session_settings(self, settings: Any) -> None:
-        self._settings = _as_settings(settings) if isinstance(settings, dict) else settings
+        if isinstance(settings, dict):
+            settings = _as_settings(settings)
+        elif settings is not None and not hasattr(settings, "limit"):
+            raise TypeError(f"settings are SessionSettings or a dict, not {settings!r}")
+        self._settings = settings
 
     # -- the protocol of the SDK -------------------------------------------------------------------
 
@@ -90,6 +99,8 @@ class AgentsSession(Branching, Spending):
         self._note(wrapper)
         if limit is None:
             limit = _limit_of(self.session_settings)
+        elif not isinstance(limit, int):
+            raise TypeError(f"a limit is a whole number, not {limit!r}")
         is_short = limit is not None and limit <= SHORT
         read = self._tree_calls.read if is_short else self._tree_calls.read_all
         return await read(self.tree.messages, last=limit, summary=summary_item)
@@ -98,6 +109,9 @@ class AgentsSession(Branching, Spending):
         """Add items in order, all of them or none. What is added twice is there twice."""
         self._note(wrapper)
         tree = self.tree
+        if isinstance(items, str | bytes | Mapping):
+            raise InvalidMessage("items come as a list, not one by one")
+        items = list(items)
         if items:
             write = self._tree_calls.write if len(items) <= SHORT else in_thread
             await write(tree.extend, items, own_id=False)

@@ -20,20 +20,24 @@ class Spending(Handle):
     async def record_usage(self, result: Any = None, *, cost: float = 0.0) -> None:
         """Add what a run has used: of its result, or of the last run on this session.
 
-        A run that is resumed in another process goes on counting: record its last result only.
+        Tokens are counted once, however often a run is recorded; a cost is added each time. A run that
+        is resumed in another process goes on counting: record its last result only.
         """
         found = getattr(result, "context_wrapper", result)
         used = self._run if found is None else getattr(found, "usage", found)
         tree = self.tree
         if used is None:
             raise ValueError(f"no run has used session {tree.id!r} yet")
+        if not hasattr(used, "input_tokens"):
+            raise TypeError(f"usage is that of a run's result, not of {used!r}")
         source, *known = self._recorded
         before = known if source is used else [0, 0]
         now = (used.input_tokens, used.output_tokens)
         spent = [max(count - old, 0) for count, old in zip(now, before, strict=True)]
-        await self._tree_calls.write(
-            tree.add_usage, input_tokens=spent[0], output_tokens=spent[1], cost=cost
-        )
+        if any(spent) or cost:
+            await self._tree_calls.write(
+                tree.add_usage, input_tokens=spent[0], output_tokens=spent[1], cost=cost
+            )
         self._recorded = (used, *now)
 
     def _note(self, wrapper: Any) -> None:
