@@ -43,4 +43,7 @@ async def approve(root: Path) -> None:
             print(line(item))
 
 
-asyncio.run({"ask": ask, "approve": approve}[sys.argv[2]](Path(sys.argv[1])))
+steps = {"ask": ask, "approve": approve}
+if len(sys.argv) != 3 or sys.argv[2] not in steps:
+    sys.exit("usage: python approval.py WORKSPACE ask|approve")
+asyncio.run(steps[sys.argv[2]](Path(sys.argv[1])))

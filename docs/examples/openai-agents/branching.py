@@ -6,10 +6,9 @@ python branching.py WORKSPACE
 from __future__ import annotations
 
 import asyncio
-import sys
 
 from agents import Runner
-from scripted import line, says, scripted
+from scripted import directory, line, says, scripted
 
 from workspace_session.adapters.openai_agents import AgentsSession
 
@@ -19,19 +18,18 @@ async def main(root: str) -> None:
     async with AgentsSession.open(root, "answers") as session:
         await Runner.run(agent, "What first?", session=session)
 
-        # Take the answer back, and the question too: the run asks it again.
-        await session.pop_item()
-        question = await session.pop_item()
-        await Runner.run(agent, [question], session=session)
+        # Answer once more: stand behind the question, and run without a new one.
+        question = (await session.turns())[-1]
+        await session.branch_from(question.entry_id)
+        await Runner.run(agent, [], session=session)
 
         for branch in await session.branches():
             print("* active" if branch.is_active else "- other ", f"{branch.item_count} items")
             for entry in session.tree.path(branch.entry_id):
                 print(line(entry.message))
 
-        first, _second = await session.branches()
-        await session.switch(first.entry_id)
+        await session.switch((await session.branches())[0].entry_id)
         print("now:", line((await session.get_items())[-1]).strip())
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(directory()))

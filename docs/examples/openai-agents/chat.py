@@ -6,10 +6,9 @@ python chat.py WORKSPACE
 from __future__ import annotations
 
 import asyncio
-import sys
 
 from agents import Runner
-from scripted import line, says, scripted
+from scripted import directory, line, says, scripted
 
 from workspace_session.adapters.openai_agents import AgentsSession
 
@@ -28,4 +27,4 @@ async def main(root: str) -> None:
             print(line(item))
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(directory()))

@@ -6,11 +6,10 @@ python compaction.py WORKSPACE
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
 
 from agents import Runner
-from scripted import line, says, scripted
+from scripted import directory, line, says, scripted
 
 from workspace_session.adapters.openai_agents import AgentsSession, LocalCompactionSession
 
@@ -32,4 +31,4 @@ async def main(root: str) -> None:
         print(f"{len(await session.history())} items are still there")
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(directory()))

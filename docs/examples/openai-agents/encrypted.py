@@ -7,11 +7,10 @@ python encrypted.py WORKSPACE
 from __future__ import annotations
 
 import asyncio
-import sys
 
 from agents import Runner
 from agents.extensions.memory import EncryptedSession
-from scripted import line, says, scripted
+from scripted import directory, line, says, scripted
 
 from workspace_session.adapters.openai_agents import AgentsSession
 
@@ -34,4 +33,4 @@ async def main(root: str) -> None:
         print(len(await session.get_items()))
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(directory()))

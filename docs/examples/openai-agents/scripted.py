@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import agents
@@ -17,6 +18,13 @@ def scripted(name: str, *steps: Any, **more: Any) -> Agent:
     """An agent whose model gives these answers, one after the other."""
     answers = [[step] if not isinstance(step, list) else step for step in steps]
     return Agent(name=name, model=ScriptedModel(answers), **more)
+
+
+def directory() -> str:
+    """The directory of the workspace, as it was given on the command line."""
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: python {sys.argv[0]} WORKSPACE")
+    return sys.argv[1]
 
 
 def line(item: dict[str, Any]) -> str:

@@ -6,11 +6,10 @@ python streaming.py WORKSPACE
 from __future__ import annotations
 
 import asyncio
-import sys
 
 from agents import Runner, function_tool
 from openai.types.responses import ResponseTextDeltaEvent
-from scripted import calls, line, says, scripted
+from scripted import calls, directory, line, says, scripted
 
 from workspace_session.adapters.openai_agents import AgentsSession
 
@@ -40,4 +39,4 @@ async def main(root: str) -> None:
             print(line(item))
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(directory()))

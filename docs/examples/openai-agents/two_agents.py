@@ -6,10 +6,9 @@ python two_agents.py WORKSPACE
 from __future__ import annotations
 
 import asyncio
-import sys
 
 from agents import Runner
-from scripted import calls, line, says, scripted
+from scripted import calls, directory, line, says, scripted
 
 from workspace_session import Workspace
 from workspace_session.adapters.openai_agents import AgentsSession
@@ -35,4 +34,4 @@ async def main(root: str) -> None:
             print(f"{hit.agent_id}/{hit.session_id}: {hit.snippet}")
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(directory()))
