@@ -301,6 +301,23 @@ class TestBranches:
 
         assert out("switch", "s", "m2") == "m4\n"
 
+    def test_undo_takes_moves_and_clears_back_until_something_is_appended(self, root):
+        tree = beginning_at(root)
+        out("branch", "s", "m1")
+        out("branch", "s", "--at-start")
+
+        assert out("undo", "s") == "m1\n"
+        assert out("undo", "s") == "m4\n"
+        assert run("undo", "s") == (1, "", "there is nothing to undo since the last message\n")
+        tree.clear()
+        assert out("undo", "s") == "m4\n"
+        assert [entry.id for entry in tree.path()] == [f"m{number}" for number in range(5)]
+
+        out("branch", "s", "m1")
+        out("append", "s", "b")
+        assert run("undo", "s")[0] == 1
+        assert run("undo", "zz") == (1, "", "Error: there is no session 'zz'\n")
+
     def test_heads_lists_each_end_and_marks_the_tip(self, root):
         tree = beginning_at(root)
         tree.append(said("other", id="b1"), parent="m1")

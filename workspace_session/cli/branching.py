@@ -1,4 +1,4 @@
-"""Commands about sessions and their branches: new, fork, branch, switch, heads."""
+"""Commands about sessions and their branches: new, fork, branch, switch, undo, heads."""
 
 from __future__ import annotations
 
@@ -84,6 +84,22 @@ def switch(scope: Scope, session: str, message: str) -> None:
     """
     tree = scope.tree(session)
     click.echo(inert(tree.switch(message_id(tree, message))))
+
+
+@click.command(epilog=example(f"workspace-session undo {LATEST_NAME}"))
+@session_argument
+@in_workspace
+def undo(scope: Scope, session: str) -> None:
+    """Take back the last move of the tip or the last clear, and print the id of the tip.
+
+    Moves are what `branch`, `switch` and an agent's pop do. Doing it again takes back the one before;
+    what was moved before a message was appended stays as it is.
+    """
+    tree = scope.tree(session)
+    if not tree.undo():
+        talk("there is nothing to undo since the last message")
+        click.get_current_context().exit(1)
+    click.echo(inert(tree.leaf or ""), nl=tree.leaf is not None)
 
 
 @click.command(epilog=example(f"workspace-session heads {LATEST_NAME}"))

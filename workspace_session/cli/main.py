@@ -143,7 +143,13 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         following.tail,
         measuring.stats,
     ),
-    "Branches": (branching.heads, branching.branch, branching.switch, branching.fork),
+    "Branches": (
+        branching.heads,
+        branching.branch,
+        branching.switch,
+        branching.undo,
+        branching.fork,
+    ),
     "What the model sees": (contexts.context, contexts.history, contexts.compact, contexts.trim),
     "Names": (naming.rename, naming.label, naming.tag),
     "Care": (
