@@ -742,6 +742,16 @@ class TreeContract:
         assert tree.replace_tail(tree.context(), []) == []
         assert tree.leaf is None
 
+    def test_a_whole_that_is_none_any_more_is_not_replaced(self, tree):
+        assert tree.replace_tail([], [said("x")], all_of_it=True) is not None
+        before = len(list(tree.log()))
+
+        assert tree.replace_tail([], [said("y")], all_of_it=True) is None
+        tree.append(said("z"))
+        assert tree.replace_tail(tree.tail(1), [said("y")], all_of_it=True) is None
+
+        assert len(list(tree.log())) == before + 1
+
     @pytest.mark.parametrize("some", [[], [said("x")], [said("x"), said("y")]])
     @pytest.mark.parametrize("kept", [0, 1])
     def test_what_stands_before_is_deleted_with_the_same_write(self, tree, some, kept):

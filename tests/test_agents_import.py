@@ -182,6 +182,30 @@ async def test_branches_come_as_branches_and_share_their_beginning(tmp_path, bri
 
 
 @on_a_loop
+async def test_branches_that_end_in_one_place_are_both_named_there_and_named_once(tmp_path, bring):
+    peer = AdvancedSQLiteSession(session_id="s", db_path=tmp_path / "chats.db", create_tables=True)
+    await peer.add_items([user("one"), said("two"), user("three"), said("four")])
+    for name in ("b1", "b2"):
+        await peer.switch_to_branch("main")
+        await peer.create_branch_from_turn(2, name)
+    bring()
+    tree = tree_of(tmp_path)
+    ((end, label),) = tree.labels().items()
+    assert (tree.get(end).message, label) == (said("two"), "b1, b2")
+    before = lines(tree)
+    bring()
+    assert lines(tree_of(tmp_path)) == before
+
+    await peer.add_items([user("more")])
+    peer.close()
+    tree.label(tree.leaf, "mine")
+    bring()
+
+    named = {tree.get(one).message["content"]: label for one, label in tree.labels().items()}
+    assert named == {"two": "b1", "more": "b2", "four": "mine"}
+
+
+@on_a_loop
 async def test_a_branch_that_has_grown_keeps_its_name_at_its_end(tmp_path, bring):
     await branched(tmp_path / "chats.db")
     bring()
@@ -244,7 +268,8 @@ def test_rows_that_hold_no_item_are_told_of_and_hide_no_others(tmp_path, bring):
     write(tmp_path / "chats.db", "s", TALK)
     with sqlite3.connect(tmp_path / "chats.db") as database:
         insert = "INSERT INTO agent_messages (session_id, message_data) VALUES ('s', ?)"
-        bad = ["{torn", "[1]", '{"n": NaN}', "[" * 100_000, b"\xff\xfe"]
+        deep = '{"a":' * 600 + "{}" + "}" * 600
+        bad = ["{torn", "[1]", '{"n": NaN}', '{"n":1e999}', "[" * 100_000, deep, b"\xff\xfe"]
         database.executemany(insert, [(row,) for row in bad])
         database.execute(insert, (json.dumps(user("end")),))
     database.close()
@@ -252,7 +277,7 @@ def test_rows_that_hold_no_item_are_told_of_and_hide_no_others(tmp_path, bring):
     result = CliRunner().invoke(main, ["import", "openai-agents", str(tmp_path / "chats.db")])
 
     assert tree_of(tmp_path).messages() == [*TALK, user("end")]
-    assert result.stderr == "s: 5 rows held no item and stayed behind\n"
+    assert result.stderr == "s: 7 rows held no item and stayed behind\n"
     assert json.loads(bring("--json"))[0]["added"] == 0
 
 
@@ -341,6 +366,17 @@ def test_a_session_whose_id_cannot_be_one_stays_behind_until_it_gets_another(tmp
         }
     assert {one.id for one in sessions()} == {"Trip", "zz", *unfit.values()}
     assert tree_of(tmp_path, "trip-2").messages() == [*TALK, user("2")]
+
+
+def test_an_id_that_is_no_text_stays_behind(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    with sqlite3.connect(tmp_path / "chats.db") as database:
+        insert = "INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)"
+        database.execute(insert, (b"\xff", json.dumps(user("odd"))))
+    database.close()
+
+    assert "stayed behind (invalid session id" in bring(code=1)
+    assert tree_of(tmp_path).messages() == TALK
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
 
 import pytest
 
 from workspace_session import SessionTree, Workspace
-from workspace_session.bridge import Threads, at_once, in_thread
+from workspace_session.bridge import at_once, in_thread
 
 
 def run(main):
@@ -89,38 +88,6 @@ def test_many_calls_at_once_and_loops_one_after_another():
     assert [run(main) for _ in range(3)] == [list(range(200))] * 3
 
 
-def test_no_more_threads_are_started_than_have_something_to_do_and_never_more_than_allowed():
-    threads, seen, done = Threads(3), set(), threading.Semaphore(0)
-
-    def note():
-        seen.add(threading.get_ident())
-        return done.release
-
-    def stay(until):
-        until.wait(10)
-        return lambda: None
-
-    for _ in range(20):  # one after another
-        threads.submit(note)
-        done.acquire()
-    alone = len(seen)
-    meeting = threading.Barrier(4)  # of all three, and of this one
-    for _ in range(3):
-        threads.submit(partial(stay, meeting))
-    meeting.wait(10)
-    gate = threading.Event()
-    for _ in range(20):
-        threads.submit(partial(stay, gate))
-        threads.submit(note)
-    gate.set()
-    for _ in range(20):
-        done.acquire()
-
-    assert (alone, len(threads._threads)) == (1, 3)
-    threads._end()
-    assert len(seen) <= 3
-
-
 def test_what_was_begun_is_finished_before_the_process_ends():
     code = """if True:
         import asyncio, atexit, time
@@ -144,6 +111,76 @@ def test_what_was_begun_is_finished_before_the_process_ends():
     )
 
     assert ended.stdout.split("\n") == ["left", "begun", "at the very end", ""]
+
+
+def ends(code, *, seconds=60):
+    """The output of a program, which must end by itself."""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds, check=True
+    )
+    return ended.stdout
+
+
+def test_a_process_ends_although_a_loop_in_its_background_goes_on_calling():
+    code = """if True:
+        import asyncio, threading, time
+        from workspace_session.bridge import in_thread
+
+        async def one_after_another():
+            while True:
+                await in_thread(time.sleep, 0.01)
+
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        for _ in range(8):
+            asyncio.run_coroutine_threadsafe(one_after_another(), loop)
+        time.sleep(0.2)
+        print("over", flush=True)
+    """
+
+    assert [ends(code) for _ in range(3)] == ["over\n"] * 3
+
+
+def test_where_no_thread_can_be_started_a_call_is_made_once_and_here():
+    code = """if True:
+        import asyncio, threading
+        from workspace_session.bridge import in_thread
+
+        def fail(self):
+            raise RuntimeError("can't start new thread")
+
+        threading.Thread.start = fail
+        made = []
+        for number in range(3):
+            asyncio.run(in_thread(made.append, number))
+        print(made)
+    """
+
+    assert ends(code) == "[0, 1, 2]\n"
+
+
+def test_a_child_that_is_forked_while_threads_are_started_ends_by_itself():
+    code = """if True:
+        import asyncio, os, sys, threading, time
+        from workspace_session.bridge import calls
+
+        for _ in range(20):
+            calls._pool.cache_clear()
+            threads = [
+                threading.Thread(target=lambda: asyncio.run(calls.in_thread(time.sleep, 0)))
+                for _ in range(12)
+            ]
+            for thread in threads:
+                thread.start()
+            if not (child := os.fork()):
+                sys.exit(0)
+            for thread in threads:
+                thread.join()
+            assert os.waitpid(child, 0)[1] == 0
+        print("all ended", flush=True)
+    """
+
+    assert ends(code) == "all ended\n"
 
 
 def test_a_short_call_runs_where_it_is_called():

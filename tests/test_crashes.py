@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import random
 import shutil
+import stat
 import subprocess
 import sys
 import textwrap
@@ -412,6 +415,27 @@ def test_a_session_that_found_no_room_at_all_leaves_no_trace(workspace, agent, o
     assert found == {"outcome": "refused", "unchanged": True, "shown": []}
     assert texts(agent.tree("s")) == ["later"]
     assert workspace.verify() == []
+
+
+def test_a_session_whose_name_cannot_be_put_on_disk_is_not_there(tmp_path, monkeypatch):
+    agent = Workspace(tmp_path).agent("a")
+    agent.tree("other").append(said("so that the directories are there"))
+    real = os.fsync
+
+    def fails_for_directories(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+        real(descriptor)
+
+    tree = agent.tree("s")
+    monkeypatch.setattr(os, "fsync", fails_for_directories)
+    with pytest.raises(OSError, match="Input/output error"):
+        tree.append(said("x"))
+    monkeypatch.setattr(os, "fsync", real)
+
+    assert not tree.exists()
+    tree.append(said("x"))
+    assert len(tree) == len(agent.tree("s")) == 1
 
 
 def test_a_first_write_that_failed_does_not_make_a_session(workspace, agent):

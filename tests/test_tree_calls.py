@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 
 import pytest
 
-from workspace_session import SessionTree, Workspace, WorkspaceBusy
+from workspace_session import MemoryStore, SessionTree, Workspace, WorkspaceBusy
 from workspace_session.bridge import TreeCalls, in_passing, in_thread
 from workspace_session.files import jsonl, pace
 
@@ -142,6 +143,93 @@ def test_of_several_who_write_only_the_first_does_so_on_the_event_loop(workspace
         return [thread == HERE() for thread in await asyncio.gather(*calls)]
 
     assert asyncio.run(main()) == [True, False, False, False]
+
+
+BIG = {"role": "user", "content": "x" * 1000}
+
+
+def read(tree):
+    """Look at a session, and tell which thread did."""
+    tree.tail(1)
+    return HERE()
+
+
+def where(call, *args):
+    """Whether the event loop did it itself."""
+
+    async def main():
+        return await call(*args) == HERE()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", ["disk", "memory"])
+def test_what_others_have_added_is_read_in_a_thread_if_it_is_much(tmp_path, kind):
+    if kind == "memory":
+        store = MemoryStore()
+        mine, theirs = store.tree("s"), store.tree("s")
+    else:
+        mine, theirs = (Workspace(tmp_path).agent("a").tree("s") for _ in range(2))
+    mine.append(BIG)
+    calls = TreeCalls(mine, short=10)
+
+    theirs.extend([BIG] * 10)
+    assert where(calls.read, read, mine)
+    theirs.extend([BIG] * 1000)
+    assert not where(calls.read, read, mine)
+    assert where(calls.read, read, mine)
+    theirs.extend([BIG] * 1000)
+    assert not where(calls.write, write, mine)
+
+    assert len(mine) == 2012
+
+
+def test_what_is_in_the_log_alone_is_read_in_a_thread(tmp_path, tree):
+    tree.extend([{**BIG, "id": f"m{number}"} for number in range(1000)])
+    tree.compact("short", "m0", "m989")
+    tree.trim()
+    tree = Workspace(tmp_path).agent("a").tree("s")
+    assert len(tree.tail(20)) == 11
+    assert tree.size_hint < 20
+    calls = TreeCalls(tree, short=100)
+
+    def whole():
+        assert tree.path_length() == 1000
+        return HERE()
+
+    assert not where(calls.read_all, whole)
+    assert where(calls.read_all, read, tree)
+
+
+def test_a_write_of_much_and_a_reading_of_much_are_no_matter_of_the_loop(tree, disk):
+    threads_of(tree, ENOUGH)
+    calls = TreeCalls(tree, short=100)
+
+    def extend():
+        tree.extend([BIG] * 1000)
+        return HERE()
+
+    assert not where(calls.write, extend)
+    assert len(tree) == ENOUGH + 1000
+    assert not where(calls.read_all, read, tree)
+    assert where(calls.read, read, tree)
+    assert threads_of(tree, 1) == [True]
+
+
+def test_a_write_that_nobody_waits_for_any_more_is_not_at_work(tree, disk):
+    threads_of(tree, ENOUGH)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(TreeCalls(tree, short=10).write(write, tree))
+    loop.call_soon(loop.stop)  # when it has written, and lets others have their turn
+    loop.run_forever()
+
+    assert not task.done()
+    assert len(tree) == ENOUGH + 1
+    loop.close()
+    del loop, task
+    gc.collect()
+
+    assert threads_of(tree, 1) == [True]
 
 
 def test_while_a_thread_is_at_work_nobody_writes_on_the_event_loop(tree, disk):

@@ -8,11 +8,9 @@ from workspace_session.bridge.calls import (
     in_thread,
     seen_through,
 )
-from workspace_session.bridge.threads import Threads
 from workspace_session.bridge.tree_calls import TreeCalls
 
 __all__ = [
-    "Threads",
     "TreeCalls",
     "at_once",
     "ended",

@@ -17,20 +17,23 @@ from contextvars import copy_context
 from functools import cache, partial
 from typing import Any, ParamSpec, TypeVar
 
-from workspace_session.bridge.threads import Call, Threads
 from workspace_session.errors import WorkspaceBusy
 from workspace_session.files.locks import no_waiting
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_WORKERS = 16
+_WORKERS = 64  # some of which may wait for other processes
 _MANY = 1000  # which wait for each other, and so must not wait for a thread
+
+# One object for each call that is not over. Adding and discarding take no lock, which matters where
+# the collector closes a coroutine that nobody waits for any more: it may do so anywhere.
+_at_work: set[object] = set()
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a call that may take its time."""
-    return await _result(_pool().submit, partial(function, *args, **kwargs))
+    return await _result(_pool(), _counted(partial(function, *args, **kwargs)))
 
 
 async def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -39,7 +42,7 @@ async def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
     It has the context variables of its caller, and keeps no thread from the calls of others.
     """
     work = partial(function, *args, **kwargs)
-    return await _result(_join_crowd, partial(copy_context().run, _without_stops, work))
+    return await _result(_crowd(), partial(copy_context().run, _without_stops, work))
 
 
 async def seen_through(work: Coroutine[Any, Any, T]) -> T:
@@ -67,8 +70,9 @@ async def in_passing(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     Where several wait, threads get more done, and the loop would stand still for one after the other.
     For the same reason whatever else is ready has its turn before this goes on.
     """
-    pool = _pool()
-    if pool.stand_in():
+    if not _at_work:
+        standing_in = object()
+        _at_work.add(standing_in)
         try:
             with no_waiting():
                 result = function(*args, **kwargs)
@@ -77,8 +81,22 @@ async def in_passing(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
         except WorkspaceBusy:
             pass
         finally:
-            pool.leave()
+            _at_work.discard(standing_in)
     return await in_thread(function, *args, **kwargs)
+
+
+def _counted(work: Callable[[], T]) -> Callable[[], T]:
+    """A call that is known to be at work, from now until it is over."""
+    mark = object()
+    _at_work.add(mark)
+
+    def counted() -> T:
+        try:
+            return work()
+        finally:
+            _at_work.discard(mark)
+
+    return counted
 
 
 def _without_stops(work: Callable[[], T]) -> T:
@@ -88,11 +106,15 @@ def _without_stops(work: Callable[[], T]) -> T:
         raise RuntimeError("the call raised StopIteration") from error
 
 
-async def _result(submit: Callable[[Call], object], work: Callable[[], T]) -> T:
+async def _result(pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
     # `run_in_executor` and `shield` would do, but take half as long again, at every durable write.
     loop = asyncio.get_running_loop()
     answer, end = loop.create_future(), loop.create_future()
-    submit(partial(_work, loop, work, answer, end))
+    call = _Call(loop, work, answer, end)
+    try:
+        pool.submit(call)
+    except RuntimeError:  # no thread can be started, if only because the process is about to end
+        call()
     try:
         result: T = await answer
     except asyncio.CancelledError:
@@ -101,21 +123,32 @@ async def _result(submit: Callable[[Call], object], work: Callable[[], T]) -> T:
     return result
 
 
-def _work(
-    loop: asyncio.AbstractEventLoop,
-    work: Callable[[], T],
-    answer: asyncio.Future[T],
-    end: asyncio.Future[None],
-) -> Callable[[], None]:
-    try:
-        return partial(_tell, loop, answer, end, work(), None)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's
-        return partial(_tell, loop, answer, end, None, error)
+class _Call:
+    """Work for whoever comes first, a thread or its caller; the others find nothing to do."""
 
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        work: Callable[[], T],
+        answer: asyncio.Future[T],
+        end: asyncio.Future[None],
+    ) -> None:
+        self._todo: list[Callable[[], Any]] = [work]
+        self._loop, self._answer, self._end = loop, answer, end
 
-def _tell(loop: asyncio.AbstractEventLoop, *outcome: Any) -> None:
-    with suppress(RuntimeError):  # the loop is closed: nobody is there to be told
-        loop.call_soon_threadsafe(_settle, *outcome)
+    def __call__(self) -> None:
+        try:
+            work = self._todo.pop()
+        except IndexError:
+            return
+        result, failure = None, None
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's
+            failure = error
+        with suppress(RuntimeError):  # the loop is closed: nobody is there to be told
+            self._loop.call_soon_threadsafe(_settle, self._answer, self._end, result, failure)
+        del work, result, failure  # which may hold much, and each other
 
 
 def _settle(
@@ -141,13 +174,9 @@ async def ended(future: asyncio.Future[Any]) -> None:
         future.exception()  # looked at: the caller is told of its cancellation, not of this
 
 
-def _join_crowd(call: Call) -> None:
-    _crowd().submit(lambda: call()())
-
-
 @cache
-def _pool() -> Threads:
-    return Threads(_WORKERS)
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_WORKERS, thread_name_prefix="workspace-session")
 
 
 @cache
@@ -159,6 +188,7 @@ def _forget_threads() -> None:
     """In a forked child: they do not exist there."""
     _pool.cache_clear()
     _crowd.cache_clear()
+    _at_work.clear()
 
 
 if hasattr(os, "register_at_fork"):

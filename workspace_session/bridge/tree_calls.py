@@ -1,7 +1,8 @@
 """Where the calls on one session run: where they are made, as long as that is quicker than a hop.
 
-A session that is in memory is read there, except for much of it. A write that waits for a disk goes to a
-thread, unless the disk has lately been quicker than the way there and back.
+A session that is in memory is read there, except for much of it. If it turns out that others have added
+much since, or that much of it is on disk alone, a thread does it after all. A write that waits for a
+disk goes to a thread, unless the disk has lately been quicker than the way there and back.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from workspace_session.bridge.calls import at_once, in_passing, in_thread
+from workspace_session.files.locks import MUCH
 
 T = TypeVar("T")
 
@@ -25,6 +27,8 @@ class Tree(Protocol):
     def waits(self) -> bool: ...
     @property
     def size_hint(self) -> int: ...
+    @property
+    def working_set_bytes(self) -> int: ...
 
 
 class TreeCalls:
@@ -51,6 +55,7 @@ class TreeCalls:
 
     async def read_all(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """The result of a call that may read the whole session."""
-        is_short = self._tree.is_warm and self._tree.size_hint < self._short
-        run = at_once if is_short else in_thread
+        tree = self._tree
+        is_short = tree.size_hint < self._short and tree.working_set_bytes <= MUCH
+        run = at_once if tree.is_warm and is_short else in_thread
         return await run(function, *args, **kwargs)

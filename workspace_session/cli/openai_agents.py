@@ -65,4 +65,4 @@ def import_openai_agents(
 
 def _row(one: Imported) -> list[str]:
     added = f"{one.added:,}" if one.refused is None else "–"
-    return [one.session_id, f"{one.items:>5,}", f"{added:>5}", f"{one.branches:>8,}"]
+    return [str(one.session_id), f"{one.items:>5,}", f"{added:>5}", f"{one.branches:>8,}"]

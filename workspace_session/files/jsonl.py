@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from workspace_session.files.atomic import file_mode, sync_directory, write_all
 from workspace_session.files.forks import after_fork
+from workspace_session.files.locks import refuse_much
 from workspace_session.model.entries import Entry
 from workspace_session.model.lines import NotAnEntry, decode
 
@@ -54,6 +55,7 @@ def read_bytes(path: Path, start: int = 0) -> tuple[bytes, os.stat_result] | Non
         return None
     try:
         found = os.fstat(descriptor)
+        refuse_much(found.st_size - start, path.name)
         chunks = []
         at = start
         while chunk := os.pread(descriptor, max(_BLOCK, found.st_size - at), at):
@@ -172,6 +174,8 @@ def append_bytes(path: Path, data: bytes, *, sync: bool, flags: int = 0) -> Writ
                 begun = time.perf_counter()
                 _sync(descriptor)
                 waited = time.perf_counter() - begun
+                if start == 0:
+                    sync_directory(path.parent)
         except BaseException:
             os.ftruncate(descriptor, start)
             if start == 0:
@@ -180,8 +184,6 @@ def append_bytes(path: Path, data: bytes, *, sync: bool, flags: int = 0) -> Writ
         after = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    if sync and start == 0:
-        sync_directory(path.parent)
     return Written(start, after, waited)
 
 

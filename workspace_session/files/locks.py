@@ -24,6 +24,7 @@ from workspace_session.files.forks import after_fork, keep_over_forks
 
 WAIT_SECONDS = 30.0
 _POLL_SECONDS = 0.001
+MUCH = 1 << 19  # bytes; the lines in them take some milliseconds to be understood
 
 _registry: WeakValueDictionary[str, PathLock] = WeakValueDictionary()
 _registry_mutex = threading.Lock()
@@ -34,7 +35,10 @@ _waiting = threading.local()
 
 @contextmanager
 def no_waiting() -> Iterator[None]:
-    """In this thread, a lock that somebody else holds raises `WorkspaceBusy` at once."""
+    """In this thread, what would take its time raises `WorkspaceBusy` at once.
+
+    That is a lock that somebody else holds, and reading or writing more than `MUCH`.
+    """
     before = _is_waiting_forbidden()
     _waiting.forbidden = True
     try:
@@ -45,6 +49,12 @@ def no_waiting() -> Iterator[None]:
 
 def _is_waiting_forbidden() -> bool:
     return getattr(_waiting, "forbidden", False)
+
+
+def refuse_much(count: int, shown: str) -> None:
+    """See that so many bytes may be read or written here."""
+    if count > MUCH and _is_waiting_forbidden():
+        raise WorkspaceBusy(shown, f"{count:,} bytes to read or write", 0.0)
 
 
 class Mutex:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from workspace_session.errors import SessionDeleted
 from workspace_session.files.forks import keep_over_forks
 from workspace_session.files.jsonl import parse_lines
-from workspace_session.files.locks import Mutex
+from workspace_session.files.locks import Mutex, refuse_much
 from workspace_session.files.session_files import Loaded, SessionFiles
 from workspace_session.model.entries import Entry
 from workspace_session.model.purging import scrubbed
@@ -98,6 +98,7 @@ class MemoryFiles(SessionFiles):
                 raise SessionDeleted(self._shared.deleted)
             if len(self._shared.data) < self._end or self._scrubbed != self._shared.scrubbed:
                 return None  # undone, or scrubbed, by another handle
+            refuse_much(len(self._shared.data) - self._end, "a session in memory")
             data = bytes(self._shared.data[self._end :])
             self._end += len(data)
         return parse_lines(data).entries

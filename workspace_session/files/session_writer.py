@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from workspace_session.files.jsonl import joined
+from workspace_session.files.locks import refuse_much
 from workspace_session.files.session_files import SessionFiles
 from workspace_session.files.session_view import Place, Search, SessionView
 from workspace_session.model.clock import stamps
@@ -171,10 +172,11 @@ class SessionWriter(SessionView):
         return tree
 
     def _commit(self, entries: Sequence[Entry]) -> None:
+        data = joined(entries)
+        refuse_much(len(data), self.id)
         try:
             if self._files.log_lost:
                 self._files.restore_log(rendered(self._working))
-            data = joined(entries)
             self._files.append_log(data)  # the truth
             try:
                 self._follow(entries, data)  # what the model sees

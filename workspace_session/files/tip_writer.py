@@ -36,19 +36,22 @@ class TipWriter(SessionWriter):
         messages: Iterable[Mapping[str, Any]],
         *,
         without: Iterable[str] = (),
+        all_of_it: bool = False,
     ) -> list[Appended] | None:
         """Put messages in the place of the last of `context()`, if they still are as in `tail`.
 
         One batch, on a new branch from what stands before them; of that, the messages named by
-        `without` are deleted with the same write. None, and nothing written, when somebody else was
-        there first. The messages get fresh ids, whatever they say.
+        `without` are deleted with the same write. With `all_of_it` nothing may stand before them. None,
+        and nothing written, when somebody else was there first. The messages get fresh ids, whatever
+        they say.
         """
         new = drafts(messages, own_ids=False)
         wanted, unwanted = list(tail), list(dict.fromkeys(without))
 
         def make(tree: Tree, after: str) -> tuple[Sequence[Entry], list[Appended] | None]:
             shown = tree.tail(tree.tip, len(wanted) + 1)
-            if shown[max(len(shown) - len(wanted), 0) :] != wanted:
+            before = max(len(shown) - len(wanted), 0)
+            if shown[before:] != wanted or (all_of_it and before):
                 return [], None
             doomed = [one for one in unwanted if tree.get(one) is not None]
             parent = _before(shown, len(wanted))

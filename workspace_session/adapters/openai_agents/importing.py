@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workspace_session import AgentWorkspace, InvalidId, SessionTree, WorkspaceError
+from workspace_session.model.lines import message_json
 
 MAIN = "main"
 _PREFIX = "item_"  # of the ids of what was imported
@@ -193,14 +194,19 @@ def _bring_in(tree: SessionTree, branches: Sequence[_Branch]) -> int:
 
 
 def _mark_branches(tree: SessionTree, branches: Sequence[_Branch]) -> None:
-    """The ends of branches bear their names."""
+    """The ends of branches bear their names, one after the other where several end in one place."""
+    named: dict[str, list[str]] = {}
     for branch in branches:
-        if branch.name == MAIN:
-            continue
-        for entry_id, label in tree.labels().items():
-            if label == branch.name and entry_id in branch.ids[:-1]:
-                tree.label(entry_id, None)  # the branch has grown since
-        tree.label(branch.ids[-1], branch.name)
+        if branch.name != MAIN:
+            named.setdefault(branch.ids[-1], []).append(branch.name)
+    wanted = {entry_id: ", ".join(names) for entry_id, names in named.items()}
+    names = {branch.name for branch in branches}
+    before = tree.labels()
+    for entry_id in dict.fromkeys(entry_id for branch in branches for entry_id in branch.ids):
+        given = before.get(entry_id)
+        is_ours = given is None or given in names or names.issuperset(given.split(", "))
+        if is_ours and given != wanted.get(entry_id):
+            tree.label(entry_id, wanted.get(entry_id))
 
 
 def _branches(
@@ -240,12 +246,15 @@ def _rows(database: sqlite3.Connection, messages: str, session_id: str) -> list[
 
 
 def _item(data: object) -> dict[str, Any] | None:
-    """The item of a row; None for what the SDK itself skips, and for what is no JSON."""
+    """The item of a row; None for what the SDK itself skips, and for what no session can hold."""
     try:
         item = json.loads(data, parse_constant=_refuse) if isinstance(data, str) else None
-    except (ValueError, RecursionError):
-        return None
-    return item if isinstance(item, dict) else None
+        if isinstance(item, dict):
+            message_json(item)
+            return item
+    except (ValueError, RecursionError):  # `InvalidMessage` is a ValueError
+        pass
+    return None
 
 
 def _refuse(constant: str) -> None:

@@ -195,7 +195,7 @@ def _replace(
 
 
 def _replace_all(tree: SessionTree, items: list[Item]) -> None:
-    while tree.replace_tail(tree.context(), items) is None:
+    while tree.replace_tail(tree.context(), items, all_of_it=True) is None:
         pass  # somebody added to it in between: that is replaced too
 
 
