@@ -147,6 +147,8 @@ def test_the_examples_of_all_commands_run_as_they_stand(root):
     order.sort(key=lambda words: words not in {("init",), ("new",), ("append",)})
     shell = Terminal(root / "elsewhere")
     for words in [*order, *last]:
+        if words == ("undo",):
+            out("branch", "@latest", "--at-start")
         examples = (ALL[words].epilog or "").split("Example:\n")[-1].split("\n")
         for line in filter(None, map(str.strip, examples)):
             program, *arguments = shlex.split(line)
