@@ -99,6 +99,46 @@ def test_a_file_that_has_grown_adds_only_what_is_new(tmp_path, bring):
     assert lines(tree_of(tmp_path))[: len(before)] == before
 
 
+def at(path, *times):
+    """Say when the rows of a file were written."""
+    with sqlite3.connect(path) as database:
+        for number, time in enumerate(times, 1):
+            database.execute(
+                "UPDATE agent_messages SET created_at = ? WHERE id = ?", (time, number)
+            )
+    database.close()
+
+
+def test_items_keep_their_times_and_sessions_stand_where_they_belong(tmp_path, bring):
+    file = tmp_path / "chats.db"
+    write(file, "s", TALK)
+    at(file, "2025-01-02 03:04:05", "2025-01-02 03:04:05", "2025-01-02 03:04:09", None)
+    newer = Workspace(tmp_path / "ws").agent("default").create("newer")
+    bring()
+
+    tree = tree_of(tmp_path)
+    times = [entry.timestamp for entry in tree.path()]
+    assert [time[:19] for time in times] == ["2025-01-02T03:04:05"] * 2 + [
+        "2025-01-02T03:04:09"
+    ] * 2
+    assert [entry.timestamp[:10] for entry in tree.log()] == ["2025-01-02"] * len(list(tree.log()))
+    assert tree.header().timestamp < times[0]
+    sessions = Workspace(tmp_path / "ws").agent("default").sessions()
+    assert [one.id for one in sessions] == ["newer", "s"]
+
+    before = lines(tree)
+    bring()
+    assert lines(tree_of(tmp_path)) == before
+    write(file, "s", [said("five"), said("six"), said("seven")])
+    at(file, *[None] * 4, "2026-02-03 00:00:00", "no time", "9998-01-01 00:00:00")
+    bring()
+    assert tree.messages() == [*TALK, said("five"), said("six"), said("seven")]
+    assert {entry.timestamp[:19] for entry in tree.path()[4:]} == {"2026-02-03T00:00:00"}
+    assert newer.header().timestamp > tree.latest
+    newer.append(user("now"))
+    assert newer.latest > tree.latest
+
+
 def test_a_copy_of_the_file_is_known_again(tmp_path, bring):
     write(tmp_path / "chats.db", "s", TALK)
     bring()

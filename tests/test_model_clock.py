@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workspace_session.errors import InvalidMessage
-from workspace_session.model.clock import format_time, micros_of, normal_time, stamps
+from workspace_session.model.clock import dated, format_time, micros_of, normal_time, stamps
 
 FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
@@ -68,6 +68,28 @@ def test_ids_of_one_call_are_told_apart_by_their_ends_and_their_beginnings(wall_
     assert ids == sorted(ids)
     assert len({entry_id[-8:] for entry_id in ids}) == 500
     assert all(re.fullmatch("[0-9a-f]{33}", entry_id) for entry_id in ids)
+
+
+def test_what_was_said_before_may_be_dated_so(wall_clock, agent):
+    wall_clock(datetime(2026, 5, 15, 9, tzinfo=UTC))
+    other, tree = agent.tree("other"), agent.tree("s")
+    other.append({"role": "user"})
+
+    with dated("2025-01-02T03:04:05.000000Z", "2025-01-02T03:04:06.000000Z"):
+        tree.extend([{"role": "user"}, {"role": "assistant"}, {"role": "user"}])
+    with dated("2024-01-02T03:04:05.000000Z"):
+        tree.append({"role": "user"})
+    tree.append({"role": "user"})
+
+    assert [entry.timestamp for entry in tree.log()] == [
+        "2025-01-02T03:04:05.000000Z",
+        "2025-01-02T03:04:05.000001Z",
+        "2025-01-02T03:04:06.000000Z",
+        "2025-01-02T03:04:06.000001Z",
+        "2025-01-02T03:04:06.000002Z",
+        tree.latest,
+    ]
+    assert tree.latest > other.latest
 
 
 def test_a_clock_that_steps_back_between_two_writes_does_not_disturb_them(wall_clock, tree):

@@ -16,7 +16,7 @@ from workspace_session.files.jsonl import joined
 from workspace_session.files.locks import refuse_much
 from workspace_session.files.session_files import SessionFiles
 from workspace_session.files.session_view import Place, Search, SessionView
-from workspace_session.model.clock import stamps
+from workspace_session.model.clock import is_dated, stamps
 from workspace_session.model.entries import Abort, Clear, Compaction, Delete, Entry, Header
 from workspace_session.model.lines import FORMAT_VERSION, compose
 from workspace_session.model.tree import NeedsLog, Tree
@@ -148,7 +148,9 @@ class SessionWriter(SessionView):
     def _write(self, make: Make[T]) -> T:
         with self._lock, self._mutex:
             tree = self._current_for_writing()  # what other writers added
-            after = max(tree.newest[0], self._register.latest if self._register else "")
+            after = tree.newest[0]
+            if self._register is not None and not is_dated():
+                after = max(after, self._register.latest)
             first = self._due(tree, after)
             after = first[-1].timestamp if first else after
             entries, result = self._answer(lambda tree: make(tree, after))  # changes nothing

@@ -10,7 +10,11 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from itertools import chain, islice, repeat
 
 from workspace_session.errors import InvalidMessage
 
@@ -24,6 +28,28 @@ _LAST = (datetime.fromisoformat("9999-12-31T23:59:59+00:00") - _EPOCH) // _MICRO
 _END_OF_TIME = "9999-12-31T23:59:59"  # nothing could sort after an entry of the last second
 
 
+# Microseconds since 1970 that count as now, where something is written that was said before.
+_then: ContextVar[Sequence[int]] = ContextVar("_then", default=())
+
+
+@contextmanager
+def dated(*timestamps: str) -> Iterator[None]:
+    """Have the entries of each write in here bear these times, and the rest of them the last.
+
+    What a session has still comes before: an entry whose time has passed there is dated right behind.
+    """
+    token = _then.set([micros_of(timestamp) for timestamp in timestamps])
+    try:
+        yield
+    finally:
+        _then.reset(token)
+
+
+def is_dated() -> bool:
+    """Whether the time of writing is not to be seen in what is written here."""
+    return bool(_then.get())
+
+
 Stamp = tuple[str, str]
 """The time of a new entry, and an id that no other entry has."""
 
@@ -33,6 +59,8 @@ def stamps(count: int, after: str) -> list[Stamp]:
 
     Each id ends in random digits of its own: people go by the end of an id.
     """
+    if is_dated():
+        return _dated_stamps(count, after)
     first = time.time_ns() // 1000
     if after:
         first = max(first, micros_of(after) + 1)
@@ -52,6 +80,16 @@ def stamps(count: int, after: str) -> list[Stamp]:
             for digits, micro, end in zip(fractions, micros, ends, strict=False)
         ]
         first, count = first + this_second, count - this_second
+    return result
+
+
+def _dated_stamps(count: int, after: str) -> list[Stamp]:
+    latest = micros_of(after) if after else 0
+    result: list[Stamp] = []
+    for then in islice(chain(_then.get(), repeat(_then.get()[-1])), count):
+        latest = max(then, latest + 1)
+        timestamp = format_time(_EPOCH + latest * _MICROSECOND)
+        result.append((timestamp, f"{latest:013x}{os.urandom(10).hex()}"))
     return result
 
 

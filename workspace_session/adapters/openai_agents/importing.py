@@ -1,8 +1,8 @@
 """Sessions out of an SQLite file of the SDK, with and without branches. The file is only read.
 
-Each item gets an id that is made of its content and of the item before it. What is there already is
-therefore known again, from whatever copy of the file it comes, and branches that begin alike share
-their beginning here as they do there.
+Each item keeps its time, and gets an id that is made of its content and of the item before it. What is
+there already is therefore known again, from whatever copy of the file it comes, and branches that begin
+alike share their beginning here as they do there.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from workspace_session import AgentWorkspace, InvalidId, SessionTree, WorkspaceError
+from workspace_session.model.clock import dated, format_time, normal_time
 from workspace_session.model.lines import message_json
 
 MAIN = "main"
@@ -25,6 +27,8 @@ _PREFIX = "item_"  # of the ids of what was imported
 _LOOSE = "no branch"  # rows from before a file had branches; there they are in none
 _MESSAGES = frozenset({"id", "session_id", "message_data"})
 _STRUCTURE = "message_structure"
+_CREATED = "created_at"
+_EPOCH = "1970-01-02"  # before which no row was written
 
 
 class NotASessionFile(WorkspaceError, ValueError):
@@ -51,6 +55,7 @@ class _Branch(NamedTuple):
     name: str
     items: list[dict[str, Any]]
     ids: list[str]
+    times: list[str]
 
 
 def import_database(
@@ -120,7 +125,9 @@ def _text(data: bytes) -> str:
 
 def _message_table(database: sqlite3.Connection, path: Path, wanted: str | None) -> str:
     """The table of items, quoted, whatever it is called; branches point to theirs."""
-    found = [table for table in _tables(database) if _columns(database, table) >= _MESSAGES]
+    found = [
+        table for table in _tables(database) if _columns(database, _quoted(table)) >= _MESSAGES
+    ]
     if wanted is not None:
         found = [table for table in found if table == wanted]
     elif _STRUCTURE in _tables(database):
@@ -146,7 +153,7 @@ def _tables(database: sqlite3.Connection) -> list[str]:
 
 
 def _columns(database: sqlite3.Connection, table: str) -> set[str]:
-    return {row[1] for row in database.execute(f"PRAGMA table_info({_quoted(table)})")}
+    return {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
 
 
 def _quoted(name: str) -> str:
@@ -178,19 +185,28 @@ def _import_session(
 
 def _bring_in(tree: SessionTree, branches: Sequence[_Branch]) -> int:
     """Write what a session does not have yet; returns how many items that were."""
+    if not branches:
+        return 0
     tip = tree.leaf
-    added = 0
-    for branch in branches:
-        placed = tree.extend(branch.items, parent=None, ids=branch.ids)
-        added += sum(result.inserted for result in placed)
-    _mark_branches(tree, branches)
-    if tip is None and added:
-        tree.annotate(source="openai-agents")
-    if added:
-        current = next((one for one in branches if one.name == MAIN), branches[0])
-        went_on_here = tip is not None and not tip.startswith(_PREFIX)
-        tree.set_leaf(tip if went_on_here else current.ids[-1])
+    added = sum(_extend(tree, branch) for branch in branches)
+    with dated(max(time for branch in branches for time in branch.times)):
+        _mark_branches(tree, branches)
+        if tip is None and added:
+            tree.annotate(source="openai-agents")
+        if added:
+            current = next((one for one in branches if one.name == MAIN), branches[0])
+            went_on_here = tip is not None and not tip.startswith(_PREFIX)
+            tree.set_leaf(tip if went_on_here else current.ids[-1])
     return added
+
+
+def _extend(tree: SessionTree, branch: _Branch) -> int:
+    """Write what a branch has and the session has not, each item with its time."""
+    known = {entry.id for entry in tree.all_messages()}
+    pairs = zip(branch.ids, branch.times, strict=True)
+    with dated(*[time for entry_id, time in pairs if entry_id not in known]):
+        placed = tree.extend(branch.items, parent=None, ids=branch.ids)
+    return sum(result.inserted for result in placed)
 
 
 def _mark_branches(tree: SessionTree, branches: Sequence[_Branch]) -> None:
@@ -213,33 +229,46 @@ def _branches(
     database: sqlite3.Connection, messages: str, session_id: str
 ) -> tuple[list[_Branch], int]:
     """The branches that hold anything; and how many rows hold no item."""
-    by_branch: dict[str, list[dict[str, Any]]] = {}
+    by_branch: dict[str, list[tuple[dict[str, Any], str]]] = {}
     bad: set[int] = set()
-    for branch, row_id, data in _rows(database, messages, session_id):
+    now = time = format_time(datetime.now(UTC))
+    for branch, row_id, data, created in _rows(database, messages, session_id):
         item = _item(data)
         if item is None:
             bad.add(row_id)
         else:
-            by_branch.setdefault(branch, []).append(item)
-    return [_Branch(name, items, _ids(items)) for name, items in by_branch.items()], len(bad)
+            time = _time(created, now) or time
+            by_branch.setdefault(branch, []).append((item, time))
+    found = []
+    for name, dated_items in by_branch.items():
+        items = [item for item, _ in dated_items]
+        found.append(_Branch(name, items, _ids(items), [time for _, time in dated_items]))
+    return found, len(bad)
+
+
+def _time(created: object, now: str) -> str | None:
+    """When a row was written; None for what cannot be, such as a time to come."""
+    time = normal_time(created)
+    return time if time is not None and _EPOCH < time <= now else None
 
 
 def _rows(database: sqlite3.Connection, messages: str, session_id: str) -> list[Any]:
-    """Branch, number and content of each row, in the order of the conversation."""
-    columns = f"id, message_data FROM {messages} m WHERE session_id = :session"
+    """Branch, number, content and time of each row, in the order of the conversation."""
+    created = "m.created_at" if _CREATED in _columns(database, messages) else "NULL"
+    columns = f"m.id, m.message_data, {created} FROM {messages} m"
     in_branches: list[Any] = []
     beside = ""
     if _STRUCTURE in _tables(database) and messages == _quoted(_owner(database) or ""):
         in_branches = database.execute(
-            "SELECT s.branch_id, m.id, m.message_data "  # noqa: S608 (names are quoted)
-            f"FROM {_STRUCTURE} s JOIN {messages} m ON m.id = s.message_id "
+            f"SELECT s.branch_id, {columns} "
+            f"JOIN {_STRUCTURE} s ON m.id = s.message_id "
             "WHERE m.session_id = :session ORDER BY s.sequence_number",
             {"session": session_id},
         ).fetchall()
-        beside = " AND id NOT IN (SELECT message_id FROM message_structure)"
+        beside = " AND m.id NOT IN (SELECT message_id FROM message_structure)"
     name = _LOOSE if in_branches else MAIN
     found = database.execute(
-        f"SELECT :name, {columns}{beside} ORDER BY id",
+        f"SELECT :name, {columns} WHERE m.session_id = :session{beside} ORDER BY m.id",
         {"name": name, "session": session_id},
     )
     return [*in_branches, *found]
