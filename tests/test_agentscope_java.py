@@ -241,6 +241,30 @@ def test_a_transcript_becomes_a_session(tmp_path, agent, check_clean):
     check_clean()
 
 
+def test_entries_keep_their_times_as_far_as_entries_of_ours_can_have_them(tmp_path, agent):
+    odd = (
+        '{"type":"message","id":"m5","parentId":"m4","timestamp":-1,"role":"USER","content":"before"}\n'
+        '{"type":"message","id":"m6","parentId":"m5","timestamp":99999999999,"role":"USER","content":"to come"}\n'
+    )
+    import_transcript(
+        put(tmp_path, MESSAGES + SUMMARY + AFTER.splitlines()[0] + "\n" + odd), agent, "s"
+    )
+    tree = agent.tree("s")
+
+    times = {entry.id: entry.timestamp[:23] for entry in tree.path()}
+    assert times == {
+        "m1": "2026-05-15T08:00:00.000",
+        "m2": "2026-05-15T08:00:00.123",
+        "m3": "2026-05-15T08:00:01.000",
+        "m4": "2026-05-15T08:00:01.500",
+        "m5": "2026-05-15T08:00:01.500",
+        "m6": "2026-05-15T08:00:01.500",
+    }
+    assert tree.latest[:19] == "2026-05-15T08:00:01"
+    tree.append({"role": "user", "content": "here"})
+    assert tree.latest > "2026-05-16"
+
+
 def test_a_second_import_adds_nothing(tmp_path, agent):
     path = put(
         tmp_path, EVERYTHING + '{"type":"message","timestamp":9,"role":"USER","content":"?"}\n'

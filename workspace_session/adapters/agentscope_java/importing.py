@@ -12,7 +12,9 @@ from pathlib import Path
 from workspace_session import AgentWorkspace
 from workspace_session.adapters.agentscope_java.planning import Plan
 from workspace_session.adapters.agentscope_java.reading import LineProblem, read_both
+from workspace_session.adapters.agentscope_java.times import entry_times
 from workspace_session.adapters.agentscope_java.writing import Writer
+from workspace_session.model.clock import dated
 
 SOURCE = "import:agentscope"
 
@@ -37,11 +39,13 @@ def import_transcript(path: str | Path, agent: AgentWorkspace, session_id: str) 
     tree = agent.tree(session_id)
     writer = Writer(tree, transcript)
     plan = Plan(transcript, writer.alive)
-    for step in plan.steps:
-        writer.take(step)
-    writer.finish(plan.last)
-    if plan.steps:
-        tree.annotate(source=SOURCE)
+    times = entry_times(line.timestamp for line in transcript.entries)
+    with dated(*([max(times)] if times else [])):
+        for step in plan.steps:
+            writer.take(step)
+        writer.finish(plan.last)
+        if plan.steps:
+            tree.annotate(source=SOURCE)
     return ImportReport(
         added=writer.added,
         known=writer.known + plan.repeated,

@@ -6,11 +6,12 @@ A time is a text such as `1778832000.123456789` from here on; equal moments have
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from workspace_session.model.clock import micros_of
+from workspace_session.model.clock import format_time, micros_of
 
 EPOCH = "0.000000000"
 
@@ -54,6 +55,22 @@ def understood(value: object) -> Time | None:
 def of_entry(timestamp: str) -> str:
     """The same of an entry's own time."""
     return _text(micros_of(timestamp) * 1000)
+
+
+def entry_times(texts: Iterable[str]) -> list[str]:
+    """The same as times of entries; what no entry can have, such as a time to come, is that before."""
+    now = format_time(datetime.now(UTC))
+    times: list[str] = []
+    for text in texts:
+        micros = int(Decimal(text) * 10**6)
+        time = _entry_time(micros) if 0 < micros <= micros_of(now) else None
+        times.append(time or (times[-1] if times else ""))
+    first = next(filter(None, times), None)
+    return [] if first is None else [time or first for time in times]
+
+
+def _entry_time(micros: int) -> str:
+    return format_time(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros))
 
 
 def _decimal(text: str) -> Time | None:

@@ -15,6 +15,8 @@ from workspace_session.adapters.agentscope_java.notes import CUSTOM_TYPE, as_dat
 from workspace_session.adapters.agentscope_java.planning import Add, Note, Step, Summarise
 from workspace_session.adapters.agentscope_java.reading import Transcript
 from workspace_session.adapters.agentscope_java.shapes import kept_of
+from workspace_session.adapters.agentscope_java.times import entry_times
+from workspace_session.model.clock import dated
 from workspace_session.model.entries import Compaction, Message, Update
 
 
@@ -78,7 +80,8 @@ class Writer:
         parent = self._run[0].parent
         while parent is not None and parent not in self.alive:
             parent = self._parents.get(parent)
-        self._tree.extend([step.message for step in self._run], parent)
+        with dated(*entry_times(step.line.timestamp for step in self._run)):
+            self._tree.extend([step.message for step in self._run], parent)
         for step in self._run:
             self.alive[step.line.id] = step.parent
             self._placed.add(step.line.id)
