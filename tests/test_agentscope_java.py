@@ -180,8 +180,8 @@ def test_what_is_no_entry_is_skipped_with_its_number_and_the_reason(tmp_path):
         b'{"type":"message","id":"q","message":{"role":"user"}}',
         b'{"type":"message","id":"big","timestamp":1e999,"role":"USER","content":"x"}',
         b'{"type":"message","id":"deep","role":"USER","content":"x","y":'
-        + b"[" * 5000
-        + b"]" * 5000
+        + b"[" * 100_000
+        + b"]" * 100_000
         + b"}",
         b"",
         b'{"type":"message","id":"torn","con',

@@ -93,9 +93,10 @@ def _opened(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(f"{uri}?mode=ro", uri=True)
     try:
         database.execute("SELECT 1 FROM sqlite_master").close()
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError as error:
         database.close()
-        if path.with_name(f"{path.name}-wal").exists():
+        is_barred = isinstance(error, sqlite3.OperationalError)
+        if not is_barred or path.with_name(f"{path.name}-wal").exists():
             raise
         database = sqlite3.connect(f"{uri}?immutable=1", uri=True)
     return database
