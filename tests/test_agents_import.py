@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import sqlite3
+from contextlib import suppress
 
 import pytest
 from agents import SQLiteSession
@@ -13,7 +14,8 @@ from agents.extensions.memory import AdvancedSQLiteSession
 from click.testing import CliRunner
 from session_contract.talk import on_a_loop
 
-from workspace_session import Workspace
+from workspace_session import SessionDeleted, SessionTree, Workspace
+from workspace_session.adapters.openai_agents.importing import import_database
 from workspace_session.cli import main
 
 
@@ -139,6 +141,31 @@ def test_items_keep_their_times_and_sessions_stand_where_they_belong(tmp_path, b
     assert newer.latest > tree.latest
 
 
+def test_before_the_first_time_that_can_be_it_is_taken(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    write(tmp_path / "chats.db", "t", TALK)
+    at(tmp_path / "chats.db", None, "2025-01-01 00:00:00", 7, "2025-02-01 00:00:00", *["?"] * 4)
+    bring()
+
+    days = [entry.timestamp[:10] for entry in tree_of(tmp_path).path()]
+    assert days == ["2025-01-01", "2025-01-01", "2025-01-01", "2025-02-01"]
+    assert tree_of(tmp_path, "t").header().timestamp > "2026"
+
+
+def test_a_session_that_is_brought_in_again_is_another_one(tmp_path, bring):
+    write(tmp_path / "chats.db", "s", TALK)
+    at(tmp_path / "chats.db", *["2025-01-02 03:04:05"] * 4)
+    bring()
+    tree = tree_of(tmp_path)
+    assert len(tree) == 4
+    Workspace(tmp_path / "ws").agent("default").delete("s")
+    bring()
+
+    with pytest.raises(SessionDeleted):
+        tree.append(user("late"))
+    assert tree_of(tmp_path).messages() == TALK
+
+
 def test_a_copy_of_the_file_is_known_again(tmp_path, bring):
     write(tmp_path / "chats.db", "s", TALK)
     bring()
@@ -216,6 +243,52 @@ async def test_branches_come_as_branches_and_share_their_beginning(tmp_path, bri
     }
     assert (done["branches"], done["items"], len(tree)) == (3, 8, 8)
     assert len(tree.children(None)) == 1
+    before = lines(tree)
+    bring()
+    assert lines(tree_of(tmp_path)) == before
+
+
+@on_a_loop
+async def test_what_branches_have_keeps_its_time_too(tmp_path, bring):
+    await branched(tmp_path / "chats.db")
+    at(tmp_path / "chats.db", *[f"2025-01-{day:02} 00:00:00" for day in range(1, 9)])
+    bring()
+
+    tree = tree_of(tmp_path)
+    days = {entry.message["content"]: entry.timestamp[8:10] for entry in tree.all_messages()}
+    assert list(days.values()) == sorted(days.values())
+    assert days == {
+        "one": "01", "two": "02", "three": "03", "four": "04",
+        "other": "05", "end": "06", "five": "07", "so": "08",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("writes", range(1, 9))
+@on_a_loop
+async def test_an_import_that_was_killed_between_any_writes_is_finished_by_the_next(
+    tmp_path, bring, monkeypatch, writes
+):
+    branches = await branched(tmp_path / "chats.db")
+    real, left = SessionTree._write, [writes]
+
+    def killed(tree, make):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return real(tree, make)
+
+    monkeypatch.setattr(SessionTree, "_write", killed)
+    with suppress(KeyboardInterrupt):
+        import_database(Workspace(tmp_path / "ws").agent("default"), tmp_path / "chats.db")
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path / "ws")
+    bring()
+
+    tree = tree_of(tmp_path)
+    assert tree.messages() == branches["main"]
+    assert tree.facts() == {"source": "openai-agents"}
+    ends = {label: tree.messages(entry_id) for entry_id, label in tree.labels().items()}
+    assert ends == {name: branches[name] for name in ("short", "third")}
     before = lines(tree)
     bring()
     assert lines(tree_of(tmp_path)) == before
@@ -352,6 +425,23 @@ def test_what_stands_only_in_the_log_beside_a_file_is_read_too(tmp_path, bring):
 
     peer.close()
     assert tree_of(tmp_path).messages() == TALK
+
+
+def test_what_was_never_committed_is_not_read(tmp_path, bring):
+    writer = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
+    writer.execute("CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id, message_data)")
+    insert = "INSERT INTO agent_messages (session_id, message_data) VALUES ('s', ?)"
+    writer.execute(insert, (json.dumps(user("committed")),))
+    writer.execute("PRAGMA cache_size = 5")
+    writer.execute("BEGIN")
+    for number in range(500):
+        writer.execute(insert, (json.dumps(user(f"{number} " + "x" * 500)),))
+    for end in ("", "-journal"):  # as a writer leaves them who is killed now
+        (tmp_path / f"copy.db{end}").write_bytes((tmp_path / f"chats.db{end}").read_bytes())
+    writer.close()
+
+    assert "cannot be read as an SQLite file" in bring(path="copy.db", code=1)
+    assert Workspace(tmp_path / "ws").agents() == []
 
 
 def test_a_file_is_not_read_without_the_log_that_lies_beside_it(tmp_path, bring):

@@ -192,6 +192,18 @@ async def test_a_run_reads_once_and_writes_each_step_once(tmp_path):
 
 
 @on_a_loop
+async def test_runs_are_told_apart_however_their_use_is_recorded(session):
+    used = [Usage(requests=1, input_tokens=10, output_tokens=1, total_tokens=11) for _ in range(2)]
+
+    for one in (*used, *used):
+        await session.record_usage(one)
+    used[0].input_tokens += 5
+    await asyncio.gather(*(session.record_usage(used[0]) for _ in range(4)))
+
+    assert tuple(await session.usage()) == (25, 2, 0.0)
+
+
+@on_a_loop
 async def test_what_runs_use_is_recorded_once(session):
     used = Usage(requests=1, input_tokens=100, output_tokens=20, total_tokens=120)
     steps = [ModelStep(output=[assistant_message("hi")], usage=used) for _ in range(2)]

@@ -265,6 +265,22 @@ def test_entries_keep_their_times_as_far_as_entries_of_ours_can_have_them(tmp_pa
     assert tree.latest > "2026-05-16"
 
 
+def test_what_comes_after_a_summary_or_an_edit_keeps_its_time(tmp_path, agent):
+    last = '{"type":"message","id":"m5","parentId":"m4","timestamp":1778918400,"role":"USER","content":"%s"}\n'
+    head = MESSAGES + SUMMARY + AFTER.splitlines()[0] + "\n"
+    import_transcript(put(tmp_path, head), agent, "s")
+    grown = head.replace("and?", "and now?") + last % "next day" + last.replace("m5", "m6") % "so"
+    import_transcript(put(tmp_path, grown), agent, "s")
+
+    tree = agent.tree("s")
+    assert tree.get("m3").message["content"][0]["text"] == "and now?"
+    assert {one: tree.get(one).timestamp[:19] for one in ("m4", "m5", "m6")} == {
+        "m4": "2026-05-15T08:00:01",
+        "m5": "2026-05-16T08:00:00",
+        "m6": "2026-05-16T08:00:00",
+    }
+
+
 def test_a_second_import_adds_nothing(tmp_path, agent):
     path = put(
         tmp_path, EVERYTHING + '{"type":"message","timestamp":9,"role":"USER","content":"?"}\n'

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from workspace_session import SessionTree, Workspace
-from workspace_session.bridge import at_once, in_thread
+from workspace_session.bridge import at_once, in_own_thread, in_thread
 
 
 def run(main):
@@ -181,6 +181,15 @@ def test_a_child_that_is_forked_while_threads_are_started_ends_by_itself():
     """
 
     assert ends(code) == "all ended\n"
+
+
+@pytest.mark.parametrize("way", [in_thread, in_own_thread])
+def test_a_call_that_stops_an_iteration_ends(way):
+    async def main():
+        with pytest.raises(RuntimeError, match="the call raised StopIteration"):
+            await asyncio.wait_for(way(next, iter(())), 10)
+
+    run(main)
 
 
 def test_a_short_call_runs_where_it_is_called():

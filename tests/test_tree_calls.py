@@ -215,6 +215,10 @@ def test_a_write_of_much_and_a_reading_of_much_are_no_matter_of_the_loop(tree, d
     assert where(calls.read, read, tree)
     assert threads_of(tree, 1) == [True]
 
+    kept = MemoryStore().tree("s")
+    kept.extend([BIG] * 1000)
+    assert not where(TreeCalls(kept, short=2000).read_all, read, kept)
+
 
 def test_a_write_that_nobody_waits_for_any_more_is_not_at_work(tree, disk):
     threads_of(tree, ENOUGH)

@@ -42,7 +42,7 @@ async def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
     It has the context variables of its caller, and keeps no thread from the calls of others.
     """
     work = partial(function, *args, **kwargs)
-    return await _result(_crowd(), partial(copy_context().run, _without_stops, work))
+    return await _result(_crowd(), partial(copy_context().run, work))
 
 
 async def seen_through(work: Coroutine[Any, Any, T]) -> T:
@@ -99,13 +99,6 @@ def _counted(work: Callable[[], T]) -> Callable[[], T]:
     return counted
 
 
-def _without_stops(work: Callable[[], T]) -> T:
-    try:
-        return work()
-    except StopIteration as error:  # which no future can hold: it would never be done
-        raise RuntimeError("the call raised StopIteration") from error
-
-
 async def _result(pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
     # `run_in_executor` and `shield` would do, but take half as long again, at every durable write.
     loop = asyncio.get_running_loop()
@@ -141,9 +134,13 @@ class _Call:
             work = self._todo.pop()
         except IndexError:
             return
-        result, failure = None, None
+        result: Any = None
+        failure: BaseException | None = None
         try:
             result = work()
+        except StopIteration as error:  # which no future can hold: it would never be done
+            failure = RuntimeError("the call raised StopIteration")
+            failure.__cause__ = error
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's
             failure = error
         with suppress(RuntimeError):  # the loop is closed: nobody is there to be told

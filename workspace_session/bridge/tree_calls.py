@@ -28,7 +28,7 @@ class Tree(Protocol):
     @property
     def size_hint(self) -> int: ...
     @property
-    def working_set_bytes(self) -> int: ...
+    def bytes_hint(self) -> int: ...
 
 
 class TreeCalls:
@@ -56,6 +56,6 @@ class TreeCalls:
     async def read_all(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """The result of a call that may read the whole session."""
         tree = self._tree
-        is_short = tree.size_hint < self._short and tree.working_set_bytes <= MUCH
+        is_short = tree.size_hint < self._short and tree.bytes_hint <= MUCH
         run = at_once if tree.is_warm and is_short else in_thread
         return await run(function, *args, **kwargs)

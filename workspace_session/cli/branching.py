@@ -92,14 +92,15 @@ def switch(scope: Scope, session: str, message: str) -> None:
 def undo(scope: Scope, session: str) -> None:
     """Take back the last move of the tip or the last clear, and print the id of the tip.
 
-    Moves are what `branch`, `switch` and an agent's pop do. Doing it again takes back the one before;
-    what was moved before a message was appended stays as it is.
+    Moves are what `branch`, `switch` and an agent's pop do. Doing it again takes back the one before,
+    until there is a message that was appended, or brought back by undoing a clear.
     """
     tree = scope.tree(session)
     if not tree.undo():
         talk("there is nothing to undo since the last message")
         click.get_current_context().exit(1)
-    click.echo(inert(tree.leaf or ""), nl=tree.leaf is not None)
+    tip = tree.leaf
+    click.echo(inert(tip or ""), nl=tip is not None)
 
 
 @click.command(epilog=example(f"workspace-session heads {LATEST_NAME}"))

@@ -54,7 +54,14 @@ def _is_waiting_forbidden() -> bool:
 def refuse_much(count: int, shown: str) -> None:
     """See that so many bytes may be read or written here."""
     if count > MUCH and _is_waiting_forbidden():
-        raise WorkspaceBusy(shown, f"{count:,} bytes to read or write", 0.0)
+        raise _TakesTime(shown, f"{count:,} bytes", 0.0)
+
+
+class _TakesTime(WorkspaceBusy):
+    """It is not somebody else who would be waited for, but what there is to do."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: to read or write {self.holder} takes its time"
 
 
 class Mutex:

@@ -178,6 +178,11 @@ class SessionView:
         return len(self._working.entries) if self._working is not None else 0
 
     @property
+    def bytes_hint(self) -> int:
+        """About how many bytes they are."""
+        return self._files.tree_size or self._files.log_size
+
+    @property
     def identity(self) -> object:
         """What all handles of this session have in common, in this process."""
         return self._files.identity

@@ -16,7 +16,7 @@ from workspace_session.files.jsonl import joined
 from workspace_session.files.locks import refuse_much
 from workspace_session.files.session_files import SessionFiles
 from workspace_session.files.session_view import Place, Search, SessionView
-from workspace_session.model.clock import is_dated, stamps
+from workspace_session.model.clock import is_dated, somewhat_before, stamps
 from workspace_session.model.entries import Abort, Clear, Compaction, Delete, Entry, Header
 from workspace_session.model.lines import FORMAT_VERSION, compose
 from workspace_session.model.tree import NeedsLog, Tree
@@ -233,10 +233,13 @@ class SessionWriter(SessionView):
         return due
 
     def _header(self, after: str, parent_session: str | None) -> Header:
+        timestamp = stamps(1, after)[0][0]
+        if is_dated() and not after:  # or a session that is made again would not be told from it
+            timestamp = somewhat_before(timestamp)
         return compose(
             Header,
             id=self.id,
-            timestamp=stamps(1, after)[0][0],
+            timestamp=timestamp,
             version=FORMAT_VERSION,
             agent=self.place.agent_id,
             parent_session=parent_session,

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice, repeat
+from secrets import randbelow
 
 from workspace_session.errors import InvalidMessage
 
@@ -23,6 +24,7 @@ _FIXED = re.compile(
     r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"
 ).fullmatch
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = "1970-01-02"  # before which no program of today has written anything
 _MICROSECOND = timedelta(microseconds=1)
 _LAST = (datetime.fromisoformat("9999-12-31T23:59:59+00:00") - _EPOCH) // _MICROSECOND
 _END_OF_TIME = "9999-12-31T23:59:59"  # nothing could sort after an entry of the last second
@@ -37,8 +39,9 @@ def dated(*timestamps: str) -> Iterator[None]:
     """Have the entries of each write in here bear these times, and the rest of them the last.
 
     What a session has still comes before: an entry whose time has passed there is dated right behind.
+    Without times nothing changes.
     """
-    token = _then.set([micros_of(timestamp) for timestamp in timestamps])
+    token = _then.set([micros_of(timestamp) for timestamp in timestamps] or _then.get())
     try:
         yield
     finally:
@@ -88,6 +91,8 @@ def _dated_stamps(count: int, after: str) -> list[Stamp]:
     result: list[Stamp] = []
     for then in islice(chain(_then.get(), repeat(_then.get()[-1])), count):
         latest = max(then, latest + 1)
+        if latest >= _LAST:
+            raise InvalidMessage(f"nothing can come after an entry dated {after}")
         timestamp = format_time(_EPOCH + latest * _MICROSECOND)
         result.append((timestamp, f"{latest:013x}{os.urandom(10).hex()}"))
     return result
@@ -106,6 +111,24 @@ def micros_of(timestamp: str) -> int:
 def just_before(timestamp: str) -> str:
     """The microsecond before a time."""
     return format_time(datetime.fromisoformat(timestamp) - _MICROSECOND)
+
+
+def somewhat_before(timestamp: str) -> str:
+    """A time within the second before a time, another one each time."""
+    return format_time(datetime.fromisoformat(timestamp) - (randbelow(10**6) + 1) * _MICROSECOND)
+
+
+def plausible(timestamps: Iterable[str | None]) -> list[str]:
+    """When entries were written, as others say. What cannot be, such as a time to come, is as before.
+
+    Empty if none of them can be.
+    """
+    now = format_time(datetime.now(UTC))
+    good = [time if time and _FIRST < time <= now else None for time in timestamps]
+    before = next(filter(None, good), None)
+    if before is None:
+        return []
+    return [before := time or before for time in good]
 
 
 def as_time(value: str | datetime) -> str:

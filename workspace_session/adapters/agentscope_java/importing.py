@@ -40,7 +40,7 @@ def import_transcript(path: str | Path, agent: AgentWorkspace, session_id: str) 
     writer = Writer(tree, transcript)
     plan = Plan(transcript, writer.alive)
     times = entry_times(line.timestamp for line in transcript.entries)
-    with dated(*([max(times)] if times else [])):
+    with dated(*sorted(times)[:1]):  # what has no time of its own comes right behind what there is
         for step in plan.steps:
             writer.take(step)
         writer.finish(plan.last)

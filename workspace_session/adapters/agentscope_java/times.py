@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from workspace_session.model.clock import format_time, micros_of
+from workspace_session.model.clock import format_time, micros_of, plausible
 
 EPOCH = "0.000000000"
 
@@ -58,19 +58,15 @@ def of_entry(timestamp: str) -> str:
 
 
 def entry_times(texts: Iterable[str]) -> list[str]:
-    """The same as times of entries; what no entry can have, such as a time to come, is that before."""
-    now = format_time(datetime.now(UTC))
-    times: list[str] = []
-    for text in texts:
-        micros = int(Decimal(text) * 10**6)
-        time = _entry_time(micros) if 0 < micros <= micros_of(now) else None
-        times.append(time or (times[-1] if times else ""))
-    first = next(filter(None, times), None)
-    return [] if first is None else [time or first for time in times]
+    """The same as times of entries, see `plausible`."""
+    return plausible(_entry_time(int(Decimal(text) * 10**6)) for text in texts)
 
 
-def _entry_time(micros: int) -> str:
-    return format_time(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros))
+def _entry_time(micros: int) -> str | None:
+    try:
+        return format_time(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros))
+    except OverflowError:
+        return None
 
 
 def _decimal(text: str) -> Time | None:

@@ -11,15 +11,14 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from workspace_session import AgentWorkspace, InvalidId, SessionTree, WorkspaceError
-from workspace_session.model.clock import dated, format_time, normal_time
+from workspace_session.model.clock import dated, normal_time, plausible
 from workspace_session.model.lines import message_json
 
 MAIN = "main"
@@ -28,7 +27,7 @@ _LOOSE = "no branch"  # rows from before a file had branches; there they are in 
 _MESSAGES = frozenset({"id", "session_id", "message_data"})
 _STRUCTURE = "message_structure"
 _CREATED = "created_at"
-_EPOCH = "1970-01-02"  # before which no row was written
+_BARRED = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY_DIRECTORY})
 
 
 class NotASessionFile(WorkspaceError, ValueError):
@@ -51,11 +50,26 @@ class InvalidRename(WorkspaceError, ValueError):
     """New ids for sessions of a file that it does not have, or that would make two sessions one."""
 
 
+class _Row(NamedTuple):
+    number: int
+    item: dict[str, Any]
+    time: str | None
+
+
 class _Branch(NamedTuple):
     name: str
-    items: list[dict[str, Any]]
+    rows: list[_Row]
     ids: list[str]
-    times: list[str]
+
+
+class _Entry(NamedTuple):
+    """An item as it is written; `number` is that of its row, or of a later one before it."""
+
+    number: int
+    entry_id: str
+    parent: str | None
+    item: dict[str, Any]
+    time: str | None
 
 
 def import_database(
@@ -85,9 +99,8 @@ def import_database(
 def _opened(path: Path) -> sqlite3.Connection:
     """The file, for reading alone.
 
-    SQLite wants to make files beside one that was written with a write-ahead log. Where nothing can be
-    made, nobody else writes either, and the file is read as it lies there; unless a log lies beside it,
-    which holds what the file lacks.
+    SQLite wants to make files beside one that was written with a write-ahead log. Where it cannot, the
+    file is read as it lies there; unless a log or a journal lies beside it: then it is not whole alone.
     """
     uri = path.absolute().as_uri()
     database = sqlite3.connect(f"{uri}?mode=ro", uri=True)
@@ -95,8 +108,8 @@ def _opened(path: Path) -> sqlite3.Connection:
         database.execute("SELECT 1 FROM sqlite_master").close()
     except sqlite3.DatabaseError as error:
         database.close()
-        is_barred = isinstance(error, sqlite3.OperationalError)
-        if not is_barred or path.with_name(f"{path.name}-wal").exists():
+        beside = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-journal"))
+        if error.sqlite_errorcode not in _BARRED or any(file.exists() for file in beside):
             raise
         database = sqlite3.connect(f"{uri}?immutable=1", uri=True)
     return database
@@ -189,25 +202,52 @@ def _bring_in(tree: SessionTree, branches: Sequence[_Branch]) -> int:
     if not branches:
         return 0
     tip = tree.leaf
-    added = sum(_extend(tree, branch) for branch in branches)
-    with dated(max(time for branch in branches for time in branch.times)):
+    went_on_here = tip is not None and not tip.startswith(_PREFIX)
+    entries = _in_order(branches)
+    dates = plausible(one.time for one in entries)  # perhaps none
+    times = dict(zip([one.entry_id for one in entries], dates, strict=False))
+    added = 0
+    known = {entry.id for entry in tree.all_messages()}
+    for run in _runs(entries):
+        ids = [one.entry_id for one in run]
+        with dated(*[times[new] for new in ids if new in times and new not in known]):
+            placed = tree.extend([one.item for one in run], run[0].parent, ids=ids)
+        added += sum(result.inserted for result in placed)
+    with dated(*sorted(times.values())[-1:]):
         _mark_branches(tree, branches)
-        if tip is None and added:
-            tree.annotate(source="openai-agents")
-        if added:
+        is_begun = not went_on_here and "source" not in tree.facts()  # or it was killed
+        if (added or is_begun) and not went_on_here:
             current = next((one for one in branches if one.name == MAIN), branches[0])
-            went_on_here = tip is not None and not tip.startswith(_PREFIX)
-            tree.set_leaf(tip if went_on_here else current.ids[-1])
+            tree.set_leaf(current.ids[-1])
+        elif added:
+            tree.set_leaf(tip)
+        if is_begun:
+            tree.annotate(source="openai-agents")
     return added
 
 
-def _extend(tree: SessionTree, branch: _Branch) -> int:
-    """Write what a branch has and the session has not, each item with its time."""
-    known = {entry.id for entry in tree.all_messages()}
-    pairs = zip(branch.ids, branch.times, strict=True)
-    with dated(*[time for entry_id, time in pairs if entry_id not in known]):
-        placed = tree.extend(branch.items, parent=None, ids=branch.ids)
-    return sum(result.inserted for result in placed)
+def _in_order(branches: Sequence[_Branch]) -> list[_Entry]:
+    """The items of all branches, each once, as they were said one after the other."""
+    found: dict[str, _Entry] = {}
+    for branch in branches:
+        number, parent = 0, None
+        for row, entry_id in zip(branch.rows, branch.ids, strict=True):
+            number = max(number, row.number)
+            if entry_id not in found or number < found[entry_id].number:
+                found[entry_id] = _Entry(number, entry_id, parent, row.item, row.time)
+            parent = entry_id
+    return sorted(found.values(), key=lambda one: one.number)
+
+
+def _runs(entries: Sequence[_Entry]) -> Iterator[list[_Entry]]:
+    """Items that follow one another on one branch, to be written together."""
+    run: list[_Entry] = []
+    for one in entries:
+        if run and one.parent != run[-1].entry_id:
+            yield run
+            run = []
+        run.append(one)
+    yield run
 
 
 def _mark_branches(tree: SessionTree, branches: Sequence[_Branch]) -> None:
@@ -230,27 +270,18 @@ def _branches(
     database: sqlite3.Connection, messages: str, session_id: str
 ) -> tuple[list[_Branch], int]:
     """The branches that hold anything; and how many rows hold no item."""
-    by_branch: dict[str, list[tuple[dict[str, Any], str]]] = {}
+    by_branch: dict[str, list[_Row]] = {}
     bad: set[int] = set()
-    now = time = format_time(datetime.now(UTC))
-    for branch, row_id, data, created in _rows(database, messages, session_id):
+    for branch, number, data, created in _rows(database, messages, session_id):
         item = _item(data)
         if item is None:
-            bad.add(row_id)
+            bad.add(number)
         else:
-            time = _time(created, now) or time
-            by_branch.setdefault(branch, []).append((item, time))
-    found = []
-    for name, dated_items in by_branch.items():
-        items = [item for item, _ in dated_items]
-        found.append(_Branch(name, items, _ids(items), [time for _, time in dated_items]))
+            by_branch.setdefault(branch, []).append(_Row(number, item, normal_time(created)))
+    found = [
+        _Branch(name, rows, _ids(row.item for row in rows)) for name, rows in by_branch.items()
+    ]
     return found, len(bad)
-
-
-def _time(created: object, now: str) -> str | None:
-    """When a row was written; None for what cannot be, such as a time to come."""
-    time = normal_time(created)
-    return time if time is not None and _EPOCH < time <= now else None
 
 
 def _rows(database: sqlite3.Connection, messages: str, session_id: str) -> list[Any]:

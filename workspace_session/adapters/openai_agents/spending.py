@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from workspace_session.adapters.openai_agents.handle import Handle
@@ -11,7 +12,11 @@ class Spending(Handle):
     """A session that counts. Recording a run twice adds only what it has used in between."""
 
     _run: Any = None  # the `Usage` of the run that used this session last
-    _recorded: tuple[Any, int, int] = (None, 0, 0)  # a `Usage`, and how much of it is counted
+
+    @cached_property
+    def _recorded(self) -> dict[int, tuple[Any, int, int]]:
+        """Each `Usage` that was recorded, and how much of it is counted, by its identity."""
+        return {}
 
     async def usage(self) -> Any:
         """What was recorded, summed: `input_tokens`, `output_tokens`, `cost`."""
@@ -30,15 +35,19 @@ class Spending(Handle):
             raise ValueError(f"no run has used session {tree.id!r} yet")
         if not hasattr(used, "input_tokens"):
             raise TypeError(f"usage is that of a run's result, not of {used!r}")
-        source, *known = self._recorded
-        before = known if source is used else [0, 0]
+        _, *before = known = self._recorded.get(id(used), (used, 0, 0))
         now = (used.input_tokens, used.output_tokens)
         spent = [max(count - old, 0) for count, old in zip(now, before, strict=True)]
-        if any(spent) or cost:
+        if not any(spent) and not cost:
+            return
+        self._recorded[id(used)] = (used, *now)  # before it is: somebody else may record it too
+        try:
             await self._tree_calls.write(
                 tree.add_usage, input_tokens=spent[0], output_tokens=spent[1], cost=cost
             )
-        self._recorded = (used, *now)
+        except Exception:  # who is cancelled has written
+            self._recorded[id(used)] = known
+            raise
 
     def _note(self, wrapper: Any) -> None:
         """Remember whose run it is, from the context that the SDK hands to every call."""
