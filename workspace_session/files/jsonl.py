@@ -91,21 +91,20 @@ def lines_backwards(descriptor: int, size: int, block: int = _BLOCK) -> Iterator
     or empty, and left out.
     """
     at, rest = size, b""
-    cursor: int | None = None  # behind the newline of the next line to give
+    is_whole = False  # whether a newline follows what comes next
     while at > 0:
         length = min(block, at)
         at -= length
         block *= 2
-        first, *whole = (os.pread(descriptor, length, at) + rest).split(b"\n")
-        rest = first
-        if cursor is None and whole:
-            cursor = size - len(whole.pop())
-        for line in reversed(whole):
-            assert cursor is not None
-            yield cursor, line
-            cursor -= len(line) + 1
-    if cursor is not None:
-        yield cursor, rest
+        data = os.pread(descriptor, length, at) + rest
+        end = len(data)
+        while (newline := data.rfind(b"\n", 0, end)) >= 0:
+            if is_whole:
+                yield at + end + 1, data[newline + 1 : end]
+            is_whole, end = True, newline
+        rest = data[:end]
+    if is_whole:
+        yield len(rest) + 1, rest
 
 
 _pauses = 0

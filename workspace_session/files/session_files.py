@@ -44,6 +44,7 @@ logger = logging.getLogger("workspace_session")
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _MESSAGE = b'{"type":"message","id":'
+_LINE = 1 << 12  # bytes, which most lines are shorter than
 
 
 @dataclass(slots=True)
@@ -269,7 +270,7 @@ class SessionFiles:
             return None
         try:
             found = os.fstat(tree)
-            last = next(lines_backwards(tree, found.st_size), None)
+            last = next(lines_backwards(tree, found.st_size, _LINE), None)
             if not seal.is_intact(found) or last is None or last[1] != self._last_of_log():
                 os.close(tree)
                 return None
@@ -293,7 +294,7 @@ class SessionFiles:
         except FileNotFoundError:
             return None
         try:
-            last = next(lines_backwards(log, os.fstat(log).st_size, 1 << 12), None)
+            last = next(lines_backwards(log, os.fstat(log).st_size, _LINE), None)
             return None if last is None else last[1]
         finally:
             os.close(log)
