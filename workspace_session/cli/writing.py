@@ -63,7 +63,7 @@ def append(
     under = LATEST if parent is None else message_id(tree, parent)
     message = _json_object(given) if role is None else None
     if message is None:
-        message = _talk(given, role or "user", _before(tree, under))
+        message = _plain(given, role or "user", _before(tree, under))
     result = tree.append(message, under, author=author)
     if not result.inserted:
         talk("the session already has a message of this id; nothing was written")
@@ -96,7 +96,7 @@ def _before(tree: SessionTree, under: Parent) -> Message | None:
     return None
 
 
-def _talk(said: str, role: str, before: Message | None) -> dict[str, Any]:
+def _plain(said: str, role: str, before: Message | None) -> dict[str, Any]:
     """Plain text as a message that whoever reads the one before can read too."""
     if before is not None and "parts" not in before.message:
         return {"role": role, "content": said}

@@ -93,8 +93,7 @@ def _dated_stamps(count: int, after: str) -> list[Stamp]:
         latest = max(then, latest + 1)
         if latest >= _LAST:
             raise InvalidMessage(f"nothing can come after an entry dated {after}")
-        timestamp = format_time(_EPOCH + latest * _MICROSECOND)
-        result.append((timestamp, f"{latest:013x}{os.urandom(10).hex()}"))
+        result.append((time_of(latest), f"{latest:013x}{os.urandom(10).hex()}"))
     return result
 
 
@@ -108,6 +107,11 @@ def micros_of(timestamp: str) -> int:
     return (datetime.fromisoformat(timestamp) - _EPOCH) // _MICROSECOND
 
 
+def time_of(micros: int) -> str:
+    """The time that is so many microseconds after 1970 began."""
+    return format_time(_EPOCH + micros * _MICROSECOND)
+
+
 def just_before(timestamp: str) -> str:
     """The microsecond before a time."""
     return format_time(datetime.fromisoformat(timestamp) - _MICROSECOND)
@@ -115,7 +119,7 @@ def just_before(timestamp: str) -> str:
 
 def somewhat_before(timestamp: str) -> str:
     """A time within the second before a time, another one each time."""
-    return format_time(datetime.fromisoformat(timestamp) - (randbelow(10**6) + 1) * _MICROSECOND)
+    return time_of(micros_of(timestamp) - randbelow(10**6) - 1)
 
 
 def plausible(timestamps: Iterable[str | None]) -> list[str]:

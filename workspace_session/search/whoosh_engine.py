@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from whoosh.index import TOC
 
-from workspace_session.model.clock import format_time, micros_of
+from workspace_session.model.clock import micros_of, time_of
 from workspace_session.search import whoosh_ledger
 from workspace_session.search.engine import (
     Change,
@@ -47,7 +46,6 @@ T = TypeVar("T")
 
 VERSION = 1
 _NAME = "MAIN"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TRIES = 20  # to find a generation whole while others commit new ones
 _PAUSE_SECONDS = 0.01
 _POOL_MEGABYTES = 256
@@ -107,7 +105,7 @@ class WhooshEngine:
             return {}
         with _reading():
             return {
-                message_id: _time(part.segment.facts.created[found])
+                message_id: time_of(part.segment.facts.created[found])
                 for message_id in ids
                 for part, found in self._holders(key_of(number, message_id))
             }
@@ -140,7 +138,7 @@ class WhooshEngine:
                 facts = segment.facts[number]
                 role = state.ledger.roles[facts.role]
                 rows.append(
-                    Row(logs[facts.log], message_id, role, _time(created), score, start, length)
+                    Row(logs[facts.log], message_id, role, time_of(created), score, start, length)
                 )
         ordered, total = Found.of(rows, found.total)
         return Found(ordered[: request.limit], total)
@@ -228,10 +226,6 @@ def _fields(document: Document, log: int, ledger: Ledger) -> dict[str, Any]:
     size = text.count(" ") + bool(text) + more.count(" ") + bool(more)
     facts = Facts(log, ledger.role_number(role), micros_of(created_at), size)
     return fields_of(Kept(message_id, start, length, text, more), facts)
-
-
-def _time(micros: int) -> str:
-    return format_time(_EPOCH + timedelta(microseconds=micros))
 
 
 def _filter(request: Request, ledger: Ledger) -> Filter:

@@ -112,19 +112,18 @@ class SessionContext(SessionBuilder):
         def without(message: SessionMessage) -> SessionMessage | None:
             return self._skills.unloaded(message, label, key)
 
-        for message in await self._mentioning(LOAD, on_all_branches=True):
+        for message in await self._with_skills(on_all_branches=True):
             if without(message) is not None:
                 await self._update(message["id"], without)  # as it is by then
         self._skills.discard(label, key)
         return True
 
-    async def _mentioning(
-        self, tool: str, *, on_all_branches: bool = False
-    ) -> list[SessionMessage]:
-        """The messages that a tool may have answered in, root first; others may be among them."""
+    async def _with_skills(self, *, on_all_branches: bool = False) -> list[SessionMessage]:
+        """The messages that skills may have been loaded or unloaded in; others may be among them."""
         direct = self._shortcut("get_mentions")
         if direct is not None:
-            return as_read(await direct(tool, on_all_branches=on_all_branches))
+            # The name of one tool is a part of the other's.
+            return as_read(await direct(LOAD, on_all_branches=on_all_branches))
         every = self._optional("iter_messages") if on_all_branches else None
         if every is not None:
             return as_read(await listed(every()))
@@ -138,7 +137,7 @@ class SessionContext(SessionBuilder):
         if not self._blocks.has_skills():
             return
         try:
-            history = await self._mentioning(LOAD)  # which is a part of the other's name
+            history = await self._with_skills()
             self._skills.restore(history, but=self._dropped.difference(self._blocks.labels()))
         except Exception:
             logger.exception("could not restore the loaded skills of session %r", self.id)

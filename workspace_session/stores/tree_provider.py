@@ -267,7 +267,7 @@ class TreeProvider:
 
 
 def _readable(found: Iterable[entries.Message]) -> list[SessionMessage]:
-    return [message for message in map(as_message, found) if is_readable(message)]
+    return [message for message in map(_if_readable, found) if message is not None]
 
 
 def _if_readable(entry: entries.Message) -> SessionMessage | None:

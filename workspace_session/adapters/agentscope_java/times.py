@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from workspace_session.model.clock import format_time, micros_of, plausible
+from workspace_session.model.clock import micros_of, plausible, time_of
 
 EPOCH = "0.000000000"
 
@@ -64,7 +64,7 @@ def entry_times(texts: Iterable[str]) -> list[str]:
 
 def _entry_time(micros: int) -> str | None:
     try:
-        return format_time(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros))
+        return time_of(micros)
     except OverflowError:
         return None
 

@@ -60,7 +60,8 @@ class LocalCompactionSession:
         store = getattr(session, "underlying_session", session)
         if not isinstance(store, AgentsSession):
             raise TypeError(f"an AgentsSession is compacted, not a {type(session).__name__}")
-        for given in (summarize, should_trigger or many_new_items):
+        trigger = should_trigger or many_new_items
+        for given in (summarize, trigger):
             if not callable(given):
                 raise TypeError(f"a function is needed to compact, not {given!r}")
         if keep_recent < 0:
@@ -68,7 +69,7 @@ class LocalCompactionSession:
         self.underlying_session = session
         self._store = store
         self._summarize = summarize
-        self._should_trigger = should_trigger or many_new_items
+        self._should_trigger = trigger
         self._keep_recent = keep_recent
         self._warned = False
 

@@ -50,18 +50,6 @@ class InvalidRename(WorkspaceError, ValueError):
     """New ids for sessions of a file that it does not have, or that would make two sessions one."""
 
 
-class _Row(NamedTuple):
-    number: int
-    item: dict[str, Any]
-    time: str | None
-
-
-class _Branch(NamedTuple):
-    name: str
-    rows: list[_Row]
-    ids: list[str]
-
-
 class _Entry(NamedTuple):
     """An item as it is written; `number` is that of its row, or of a later one before it."""
 
@@ -70,6 +58,15 @@ class _Entry(NamedTuple):
     parent: str | None
     item: dict[str, Any]
     time: str | None
+
+
+class _Branch(NamedTuple):
+    name: str
+    entries: list[_Entry]
+
+    @property
+    def end(self) -> str:
+        return self.entries[-1].entry_id
 
 
 def import_database(
@@ -181,15 +178,15 @@ def _import_session(
     agent: AgentWorkspace, database: sqlite3.Connection, messages: str, there: str, here: str
 ) -> Imported:
     branches, unreadable = _branches(database, messages, there)
-    known = {entry_id for branch in branches for entry_id in branch.ids}
+    entries = _in_order(branches)
     added, refused = 0, None
     try:
-        added = _bring_in(agent.tree(here), branches)
+        added = _bring_in(agent.tree(here), branches, entries)
     except InvalidId as error:  # which is known at the latest when the first item is written
         refused = str(error)
     return Imported(
         session_id=there,
-        items=len(known),
+        items=len(entries),
         added=added,
         branches=len(branches),
         unreadable=unreadable,
@@ -197,13 +194,12 @@ def _import_session(
     )
 
 
-def _bring_in(tree: SessionTree, branches: Sequence[_Branch]) -> int:
+def _bring_in(tree: SessionTree, branches: Sequence[_Branch], entries: Sequence[_Entry]) -> int:
     """Write what a session does not have yet; returns how many items that were."""
     if not branches:
         return 0
     tip = tree.leaf
     went_on_here = tip is not None and not tip.startswith(_PREFIX)
-    entries = _in_order(branches)
     dates = plausible(one.time for one in entries)  # perhaps none
     times = dict(zip([one.entry_id for one in entries], dates, strict=False))
     added = 0
@@ -218,7 +214,7 @@ def _bring_in(tree: SessionTree, branches: Sequence[_Branch]) -> int:
         is_begun = not went_on_here and "source" not in tree.facts()  # or it was killed
         if (added or is_begun) and not went_on_here:
             current = next((one for one in branches if one.name == MAIN), branches[0])
-            tree.set_leaf(current.ids[-1])
+            tree.set_leaf(current.end)
         elif added:
             tree.set_leaf(tip)
         if is_begun:
@@ -229,13 +225,9 @@ def _bring_in(tree: SessionTree, branches: Sequence[_Branch]) -> int:
 def _in_order(branches: Sequence[_Branch]) -> list[_Entry]:
     """The items of all branches, each once, as they were said one after the other."""
     found: dict[str, _Entry] = {}
-    for branch in branches:
-        number, parent = 0, None
-        for row, entry_id in zip(branch.rows, branch.ids, strict=True):
-            number = max(number, row.number)
-            if entry_id not in found or number < found[entry_id].number:
-                found[entry_id] = _Entry(number, entry_id, parent, row.item, row.time)
-            parent = entry_id
+    for one in (entry for branch in branches for entry in branch.entries):
+        if one.number < found.setdefault(one.entry_id, one).number:
+            found[one.entry_id] = one
     return sorted(found.values(), key=lambda one: one.number)
 
 
@@ -255,11 +247,11 @@ def _mark_branches(tree: SessionTree, branches: Sequence[_Branch]) -> None:
     named: dict[str, list[str]] = {}
     for branch in branches:
         if branch.name != MAIN:
-            named.setdefault(branch.ids[-1], []).append(branch.name)
+            named.setdefault(branch.end, []).append(branch.name)
     wanted = {entry_id: ", ".join(names) for entry_id, names in named.items()}
     names = {branch.name for branch in branches}
     before = tree.labels()
-    for entry_id in dict.fromkeys(entry_id for branch in branches for entry_id in branch.ids):
+    for entry_id in dict.fromkeys(one.entry_id for branch in branches for one in branch.entries):
         given = before.get(entry_id)
         is_ours = given is None or given in names or names.issuperset(given.split(", "))
         if is_ours and given != wanted.get(entry_id):
@@ -270,18 +262,28 @@ def _branches(
     database: sqlite3.Connection, messages: str, session_id: str
 ) -> tuple[list[_Branch], int]:
     """The branches that hold anything; and how many rows hold no item."""
-    by_branch: dict[str, list[_Row]] = {}
+    by_branch: dict[str, list[tuple[int, dict[str, Any], str | None]]] = {}
     bad: set[int] = set()
     for branch, number, data, created in _rows(database, messages, session_id):
         item = _item(data)
         if item is None:
             bad.add(number)
         else:
-            by_branch.setdefault(branch, []).append(_Row(number, item, normal_time(created)))
-    found = [
-        _Branch(name, rows, _ids(row.item for row in rows)) for name, rows in by_branch.items()
-    ]
-    return found, len(bad)
+            by_branch.setdefault(branch, []).append((number, item, normal_time(created)))
+    return [_Branch(name, _chained(rows)) for name, rows in by_branch.items()], len(bad)
+
+
+def _chained(rows: Iterable[tuple[int, dict[str, Any], str | None]]) -> list[_Entry]:
+    """The items of a branch, each under the one before."""
+    entries: list[_Entry] = []
+    latest, parent, before = 0, None, b""
+    for number, item, time in rows:
+        latest = max(latest, number)
+        digest = hashlib.sha256(before + json.dumps(item).encode()).hexdigest()
+        entry = _Entry(latest, _PREFIX + digest[:32], parent, item, time)
+        entries.append(entry)
+        parent, before = entry.entry_id, digest.encode()
+    return entries
 
 
 def _rows(database: sqlite3.Connection, messages: str, session_id: str) -> list[Any]:
@@ -320,13 +322,3 @@ def _item(data: object) -> dict[str, Any] | None:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _ids(items: Iterable[dict[str, Any]]) -> list[str]:
-    ids: list[str] = []
-    before = b""
-    for item in items:
-        digest = hashlib.sha256(before + json.dumps(item).encode()).hexdigest()
-        ids.append(_PREFIX + digest[:32])
-        before = digest.encode()
-    return ids
